@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * rmpool - an RDMA memory pool: the interface of /dev/rmpool.
+ *
+ * Rules that hold for every ioctl here:
+ *
+ *  - Structures have no holes, are the same for 32-bit and 64-bit callers, and
+ *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: missing
+ *    bytes count as zero, unknown bytes that are not zero give E2BIG.
+ *  - Flags and reserved fields that are not described must be zero (EINVAL).
+ *  - The structure is copied back whether the call succeeds or fails, so that
+ *    output fields such as &struct rmpool_error can say why it failed.
+ *  - Every ioctl but RMPOOL_IOC_INFO is for the process that opened the file
+ *    (more exactly, for the address space that did). Others get EPERM.
+ *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
+ *    unless a name says otherwise. A negative time-out waits without limit.
+ *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind.
+ *  - All calls may be made from several threads at once.
+ */
+#ifndef _UAPI_LINUX_RMPOOL_H
+#define _UAPI_LINUX_RMPOOL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define RMPOOL_DEVICE_PATH	"/dev/rmpool"
+#define RMPOOL_ABI_VERSION	1
+
+/* Names of nodes and segments, with the final NUL. */
+#define RMPOOL_NAME_MAX		64
+/* Requests in one submit call. */
+#define RMPOOL_BATCH_MAX	4096
+/* Entries of a completion ring; any power of two between the two. */
+#define RMPOOL_RING_MIN		8
+#define RMPOOL_RING_MAX		65536
+/* As &struct rmpool_region_add.offset: the next free offset of the segment. */
+#define RMPOOL_OFFSET_NEXT	(~0ULL)
+/* As &struct rmpool_completion.rail: no rail carried any byte. */
+#define RMPOOL_RAIL_NONE	(~0U)
+
+/**
+ * enum rmpool_reason - what stood behind an error
+ *
+ * The errno says what kind of error it was, the reason which rule or limit
+ * was met. New reasons may be added; treat an unknown one as NONE.
+ */
+enum rmpool_reason {
+	RMPOOL_REASON_NONE = 0,
+	/* limits: &struct rmpool_error.limit, .used and .need are set */
+	RMPOOL_REASON_MEMLOCK = 1,	/* RLIMIT_MEMLOCK, bytes */
+	RMPOOL_REASON_REGIONS = 2,	/* regions of one file */
+	RMPOOL_REASON_SEGMENTS = 3,	/* published segments of one file */
+	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file */
+	RMPOOL_REASON_BATCH = 5,	/* requests of one submit call */
+	RMPOOL_REASON_RING = 6,		/* entries of the completion ring */
+	RMPOOL_REASON_DEVICE_MRS = 7,	/* memory regions of a device */
+	RMPOOL_REASON_REMOTE_KEYS = 8,	/* keys kept for one remote segment */
+	/* registration: .need is the address or length at fault */
+	RMPOOL_REASON_LENGTH_ZERO = 16,
+	RMPOOL_REASON_RANGE_WRAPS = 17,
+	RMPOOL_REASON_UNMAPPED = 18,	/* a page is missing or may not be used so */
+	RMPOOL_REASON_OFFSET_TAKEN = 19, /* overlaps a region of the segment */
+	RMPOOL_REASON_NAME_TAKEN = 20,	/* segment name in use on this node */
+	RMPOOL_REASON_NAME_BAD = 21,	/* empty, not terminated, or bad character */
+	RMPOOL_REASON_NO_DEVICE = 22,	/* no usable RDMA device */
+	/* connections */
+	RMPOOL_REASON_PEER_UNKNOWN = 32, /* no such entry in the peer table */
+	RMPOOL_REASON_PEER_SELF = 33,	/* the address is this node's own */
+	RMPOOL_REASON_NO_ROUTE = 34,	/* address or route not resolved */
+	RMPOOL_REASON_REFUSED = 35,	/* nobody listens at that address */
+	RMPOOL_REASON_UNREACHABLE = 36,	/* no answer to the connect request */
+	RMPOOL_REASON_SILENT = 37,	/* connected, but no answer in time */
+	RMPOOL_REASON_VERSION = 38,	/* peer speaks another protocol version */
+	RMPOOL_REASON_NOT_TRUSTED = 39,	/* peer does not have us in its table */
+	RMPOOL_REASON_PEER_GONE = 40,	/* connection was lost meanwhile */
+	RMPOOL_REASON_IDENTITY = 41,	/* another node answered than expected */
+	RMPOOL_REASON_NO_RAIL = 42,	/* connected, but no data path came up */
+	RMPOOL_REASON_SEGMENT_UNKNOWN = 43, /* peer has no segment of that name */
+	RMPOOL_REASON_PROTOCOL = 44,	/* peer sent something malformed */
+};
+
+/**
+ * struct rmpool_error - detail of a failed call
+ * @reason: one of &enum rmpool_reason
+ * @reserved: zero
+ * @limit: the limit that was met
+ * @used: how much of it was in use before the call
+ * @need: how much the call would have needed, or the value at fault
+ */
+struct rmpool_error {
+	__u32 reason;
+	__u32 reserved;
+	__u64 limit;
+	__u64 used;
+	__u64 need;
+};
+
+/**
+ * struct rmpool_info - what this node and file can do
+ * @abi_version: RMPOOL_ABI_VERSION of the module
+ * @nr_devices: usable RDMA devices now
+ * @nr_peers: entries of the peer table now
+ * @batch_max: requests in one submit call
+ * @ring_max: most entries of a completion ring
+ * @regions_max: regions of one file
+ * @segments_max: published segments of one file
+ * @opens_max: opened segments of one file
+ * @features: none defined yet
+ * @pinned: bytes pinned by this file now
+ * @memlock: RLIMIT_MEMLOCK of the caller, ~0 for none or with CAP_IPC_LOCK
+ * @uuid: identity of this life of the node; new whenever the module is loaded
+ * @node_name: name of this node
+ * @module_version: version of the module, as text
+ */
+struct rmpool_info {
+	__u32 abi_version;
+	__u32 nr_devices;
+	__u32 nr_peers;
+	__u32 batch_max;
+	__u32 ring_max;
+	__u32 regions_max;
+	__u32 segments_max;
+	__u32 opens_max;
+	__u64 features;
+	__u64 pinned;
+	__u64 memlock;
+	__u8 uuid[16];
+	char node_name[RMPOOL_NAME_MAX];
+	char module_version[32];
+};
+
+/**
+ * struct rmpool_ring_setup - create the completion ring of a file, once
+ * @entries: power of two from RMPOOL_RING_MIN to RMPOOL_RING_MAX
+ * @flags: zero
+ * @eventfd: signalled when completions are added, or -1
+ * @head_offset: out: where in the mapping the reader's u32 counter is
+ * @tail_offset: out: where in the mapping the writer's u32 counter is
+ * @entries_offset: out: where in the mapping the entries begin
+ * @mmap_offset: out: offset for mmap()
+ * @mmap_size: out: length for mmap(), with PROT_READ | PROT_WRITE, MAP_SHARED
+ *
+ * Entry n is at index n & (entries - 1). The kernel writes entries and then
+ * the tail with release order; the reader loads the tail with acquire order,
+ * reads entries, and then stores the head with release order. Both count up
+ * and wrap at 2^32. A file has at most one ring (EBUSY).
+ */
+struct rmpool_ring_setup {
+	__u32 entries;
+	__u32 flags;
+	__s32 eventfd;
+	__u32 head_offset;
+	__u32 tail_offset;
+	__u32 entries_offset;
+	__u64 mmap_offset;
+	__u64 mmap_size;
+	struct rmpool_error error;
+};
+
+/* What may be done with the memory of a region. */
+#define RMPOOL_ACCESS_LOCAL_WRITE	(1U << 0)	/* own gets may write it */
+#define RMPOOL_ACCESS_REMOTE_READ	(1U << 1)	/* peers may get from it */
+#define RMPOOL_ACCESS_REMOTE_WRITE	(1U << 2)	/* peers may put to it */
+#define RMPOOL_ACCESS_ALL		(RMPOOL_ACCESS_LOCAL_WRITE | \
+					 RMPOOL_ACCESS_REMOTE_READ | \
+					 RMPOOL_ACCESS_REMOTE_WRITE)
+
+/**
+ * struct rmpool_segment_create - publish a segment under a name
+ * @name: 1 to 63 characters out of letters, digits and ``._:@-``, NUL-padded
+ * @flags: zero
+ * @handle: out: the segment, for REGION_ADD and SEGMENT_DELETE; never 0
+ * @error: out
+ *
+ * The name must be free on this node (EEXIST). The segment begins empty.
+ */
+struct rmpool_segment_create {
+	char name[RMPOOL_NAME_MAX];
+	__u32 flags;
+	__u32 handle;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_handle - names one object of a file
+ * @handle: the object
+ * @flags: zero
+ *
+ * Used by SEGMENT_DELETE (its regions become local ones), REGION_DEL and
+ * SEGMENT_CLOSE. An unknown handle gives ENOENT.
+ */
+struct rmpool_handle {
+	__u32 handle;
+	__u32 flags;
+};
+
+/**
+ * struct rmpool_region_add - register memory of the caller
+ * @addr: start, of any alignment
+ * @length: bytes, not 0
+ * @offset: where in the segment: a value, or RMPOOL_OFFSET_NEXT; out: the
+ *	offset taken. Must be 0 when @segment is 0.
+ * @segment: a published segment of this file, or 0 for a local region
+ * @access: RMPOOL_ACCESS_*. The pages must be writable only if LOCAL_WRITE or
+ *	REMOTE_WRITE is asked for; REMOTE_WRITE includes LOCAL_WRITE.
+ * @flags: zero
+ * @reserved: zero
+ * @handle: out: the region, for REGION_DEL; never 0
+ * @error: out
+ *
+ * Registers exactly the bytes asked for, whole or not at all. The pages are
+ * pinned and charged to RLIMIT_MEMLOCK once, however many devices there are.
+ *
+ * Errors: EINVAL, EFAULT (a page is missing or not writable), ENOMEM (limit
+ * named in @error, or out of memory), EEXIST (offset taken), ENOENT (no such
+ * segment), ENODEV (no usable device), EINTR.
+ */
+struct rmpool_region_add {
+	__u64 addr;
+	__u64 length;
+	__u64 offset;
+	__u32 segment;
+	__u32 access;
+	__u32 flags;
+	__u32 reserved;
+	__u32 handle;
+	__u32 reserved2;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_segment_open - open a segment of a peer
+ * @node: name of an entry of the peer table, NUL-padded
+ * @name: name of the segment there, NUL-padded
+ * @timeout_ns: how long to try, connecting included; negative: no limit
+ * @flags: zero
+ * @handle: out: for requests, SEGMENT_LIST and SEGMENT_CLOSE; never 0
+ * @nr_regions: out: regions it has now
+ * @reserved: zero
+ * @size: out: end of its last region, in bytes
+ * @generation: out: counts changes of its regions
+ * @error: out
+ *
+ * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
+ * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), ELOOP (the
+ * peer is this node), EINTR; @error has the reason.
+ */
+struct rmpool_segment_open {
+	char node[RMPOOL_NAME_MAX];
+	char name[RMPOOL_NAME_MAX];
+	__s64 timeout_ns;
+	__u32 flags;
+	__u32 handle;
+	__u32 nr_regions;
+	__u32 reserved;
+	__u64 size;
+	__u64 generation;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_region_desc - one region of an opened segment
+ * @offset: where it begins in the segment
+ * @length: bytes
+ * @access: RMPOOL_ACCESS_REMOTE_READ, RMPOOL_ACCESS_REMOTE_WRITE
+ * @reserved: zero
+ */
+struct rmpool_region_desc {
+	__u64 offset;
+	__u64 length;
+	__u32 access;
+	__u32 reserved;
+};
+
+/**
+ * struct rmpool_segment_list - the regions of an opened segment
+ * @handle: from SEGMENT_OPEN
+ * @flags: zero
+ * @regions: address of an array of &struct rmpool_region_desc
+ * @first: how many regions to skip
+ * @nr: in: room in the array; out: entries written, in order of offset
+ * @generation: out: as in &struct rmpool_segment_open
+ * @total: out: regions in all
+ * @reserved: zero
+ */
+struct rmpool_segment_list {
+	__u32 handle;
+	__u32 flags;
+	__u64 regions;
+	__u32 first;
+	__u32 nr;
+	__u64 generation;
+	__u32 total;
+	__u32 reserved;
+};
+
+/* Operations of a request. */
+#define RMPOOL_OP_PUT		1	/* local memory to the segment */
+#define RMPOOL_OP_GET		2	/* the segment to local memory */
+
+/* Classes of a request. */
+#define RMPOOL_CLASS_NORMAL	0
+#define RMPOOL_CLASS_HIGH	1
+#define RMPOOL_CLASS_BULK	2
+
+/**
+ * struct rmpool_request - one put or get
+ * @cookie: comes back in the completion
+ * @local_addr: within one registered region of this file
+ * @length: bytes, 0 included; the range must lie within one local region and
+ *	within one region of the segment
+ * @offset: in the segment
+ * @segment: handle from SEGMENT_OPEN
+ * @op: RMPOOL_OP_PUT or RMPOOL_OP_GET
+ * @class: RMPOOL_CLASS_*
+ * @flags: zero
+ * @timeout_ms: after that many milliseconds the request ends with ETIMEDOUT
+ *	at the latest; 0: the module's default
+ * @reserved: zero
+ *
+ * The memory must not be reused before the completion is there, nor, where
+ * RMPOOL_COMPLETION_UNKNOWN is set in it, before the region is unregistered.
+ * Requests of one batch run in any order.
+ */
+struct rmpool_request {
+	__u64 cookie;
+	__u64 local_addr;
+	__u64 length;
+	__u64 offset;
+	__u32 segment;
+	__u8 op;
+	__u8 class;
+	__u16 flags;
+	__u32 timeout_ms;
+	__u32 reserved[5];
+};
+
+/* Some slices were still with the device when the request was reported: their
+ * bytes may yet be written (put: at the peer, get: in local memory).
+ */
+#define RMPOOL_COMPLETION_UNKNOWN	(1U << 0)
+
+/**
+ * struct rmpool_completion - how one request ended
+ * @cookie: of the request
+ * @bytes: known to be moved; not necessarily the first ones unless all are
+ * @status: 0, or a negative errno:
+ *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
+ *	in a region), ERANGE (past the end of a local or remote region), ENXIO
+ *	(no region at that offset of the segment), EACCES (no right), ESTALE
+ *	(region or segment gone), ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
+ *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO
+ * @flags: RMPOOL_COMPLETION_*
+ * @wc_status: the verbs' status of the first slice that failed, or 0
+ * @attempts: how many times a slice of it was posted again
+ * @rail: index of the rail that failed or of the last one used
+ * @elapsed_us: from submit to the end; stays at ~0 when it is longer
+ */
+struct rmpool_completion {
+	__u64 cookie;
+	__u64 bytes;
+	__s32 status;
+	__u16 flags;
+	__u8 wc_status;
+	__u8 attempts;
+	__u32 rail;
+	__u32 elapsed_us;
+};
+
+/**
+ * struct rmpool_submit - submit requests; completions go to the ring
+ * @requests: address of an array of &struct rmpool_request
+ * @nr: how many, 1 to RMPOOL_BATCH_MAX
+ * @flags: zero
+ * @accepted: out: how many were taken, from the first on; each of those has
+ *	exactly one completion, the bad ones among them as well
+ * @reserved: zero
+ * @error: out
+ *
+ * A completion slot is reserved for each request. When the ring has room for
+ * a part only, that part is taken; when it has none, EAGAIN.
+ *
+ * Errors: EINVAL, E2BIG (@nr above the limit), EFAULT, EAGAIN, ENXIO (no
+ * ring), ENOMEM.
+ */
+struct rmpool_submit {
+	__u64 requests;
+	__u32 nr;
+	__u32 flags;
+	__u32 accepted;
+	__u32 reserved;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_submit_sync - submit requests and wait for all of them
+ * @requests: address of an array of &struct rmpool_request
+ * @results: address of an array of @nr &struct rmpool_completion, filled in
+ *	order of the requests
+ * @nr: how many, 1 to RMPOOL_BATCH_MAX
+ * @flags: zero
+ * @timeout_ns: ends the whole batch; negative: no limit
+ * @failed: out: how many of them have a status other than 0
+ * @reserved: zero
+ * @error: out
+ *
+ * Needs no ring and does not touch it. When a signal or the time-out ends the
+ * wait, what was not posted is cancelled, the results are filled in as far as
+ * they are known, and the call fails with EINTR or ETIMEDOUT.
+ */
+struct rmpool_submit_sync {
+	__u64 requests;
+	__u64 results;
+	__u32 nr;
+	__u32 flags;
+	__s64 timeout_ns;
+	__u32 failed;
+	__u32 reserved;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_wait - wait until the ring holds completions
+ * @min: return when so many are unread; 1 to the size of the ring
+ * @flags: zero
+ * @timeout_ns: negative: no limit; 0: only look. Out: what is left of it
+ * @available: out: unread completions now
+ * @reserved: zero
+ *
+ * Errors: EINVAL, ENXIO (no ring), ETIME (fewer than @min came in time), EINTR.
+ */
+struct rmpool_wait {
+	__u32 min;
+	__u32 flags;
+	__s64 timeout_ns;
+	__u32 available;
+	__u32 reserved;
+};
+
+#define RMPOOL_CANCEL_ALL	(1U << 0)	/* all requests of the file */
+
+/**
+ * struct rmpool_cancel - end requests early
+ * @cookie: which ones; ignored with RMPOOL_CANCEL_ALL
+ * @flags: 0 or RMPOOL_CANCEL_ALL
+ * @cancelled: out: how many requests will end with ECANCELED
+ *
+ * What is queued is not posted any more; slices that are with the device
+ * finish first, and then the request ends with ECANCELED. A request that ends
+ * in the same moment keeps its own status.
+ */
+struct rmpool_cancel {
+	__u64 cookie;
+	__u32 flags;
+	__u32 cancelled;
+};
+
+#define RMPOOL_IOC_MAGIC	0xBD
+
+#define RMPOOL_IOC_INFO		_IOWR(RMPOOL_IOC_MAGIC, 0x00, struct rmpool_info)
+#define RMPOOL_IOC_RING_SETUP	_IOWR(RMPOOL_IOC_MAGIC, 0x01, struct rmpool_ring_setup)
+#define RMPOOL_IOC_SEGMENT_CREATE _IOWR(RMPOOL_IOC_MAGIC, 0x02, struct rmpool_segment_create)
+#define RMPOOL_IOC_SEGMENT_DELETE _IOWR(RMPOOL_IOC_MAGIC, 0x03, struct rmpool_handle)
+#define RMPOOL_IOC_REGION_ADD	_IOWR(RMPOOL_IOC_MAGIC, 0x04, struct rmpool_region_add)
+#define RMPOOL_IOC_REGION_DEL	_IOWR(RMPOOL_IOC_MAGIC, 0x05, struct rmpool_handle)
+#define RMPOOL_IOC_SEGMENT_OPEN	_IOWR(RMPOOL_IOC_MAGIC, 0x06, struct rmpool_segment_open)
+#define RMPOOL_IOC_SEGMENT_CLOSE _IOWR(RMPOOL_IOC_MAGIC, 0x07, struct rmpool_handle)
+#define RMPOOL_IOC_SEGMENT_LIST	_IOWR(RMPOOL_IOC_MAGIC, 0x08, struct rmpool_segment_list)
+#define RMPOOL_IOC_SUBMIT	_IOWR(RMPOOL_IOC_MAGIC, 0x09, struct rmpool_submit)
+#define RMPOOL_IOC_SUBMIT_SYNC	_IOWR(RMPOOL_IOC_MAGIC, 0x0a, struct rmpool_submit_sync)
+#define RMPOOL_IOC_WAIT		_IOWR(RMPOOL_IOC_MAGIC, 0x0b, struct rmpool_wait)
+#define RMPOOL_IOC_CANCEL	_IOWR(RMPOOL_IOC_MAGIC, 0x0c, struct rmpool_cancel)
+
+#endif /* _UAPI_LINUX_RMPOOL_H */
