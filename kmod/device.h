@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_DEVICE_H
+#define RMP_DEVICE_H
+
+#include <linux/kref.h>
+#include <linux/socket.h>
+#include <rdma/ib_verbs.h>
+#include "rmpool.h"
+
+/**
+ * struct rmp_port - what is known of one port, a snapshot
+ * @num: number of the port on its device
+ * @state: of the port
+ * @has_gid: whether a usable GID was found; else @why says what is missing
+ * @gid: chosen: routable IPv4 or IPv6 before link-local, RoCE v2 only
+ * @gid_index: where it is in the table
+ * @addr: its IP address, port 0; ss_family is 0 when there is none
+ * @netdev: name of the network device, or ""
+ * @mtu: active MTU
+ * @max_msg: bytes in one message
+ * @speed_mbps: link speed
+ * @why: static text: why the port is not usable, NULL when it is
+ */
+struct rmp_port {
+	u32 num;
+	enum ib_port_state state;
+	bool has_gid;
+	union ib_gid gid;
+	u16 gid_index;
+	struct sockaddr_storage addr;
+	char netdev[IFNAMSIZ];
+	enum ib_mtu mtu;
+	u32 max_msg;
+	u64 speed_mbps;
+	const char *why;
+};
+
+/**
+ * struct rmp_device - one RDMA device in use
+ * @ibdev: the device
+ * @index: slot, below RMP_DEVICES_MAX; kept as long as the device is there
+ * @ctrl_pd: for control queue pairs, no remote access
+ * @data_pd: for regions and data queue pairs (one trust group by now)
+ * @node: NUMA node or NUMA_NO_NODE
+ * @chunk_pages: pages in one fast-registration MR
+ * @read_limit: RDMA reads in flight per QP, as target and as initiator
+ * @mrs: memory regions in use
+ *
+ * A reference keeps the PDs and the ib_device usable. It must be given back
+ * soon after the removed event, since the removal of the ib_device waits.
+ */
+struct rmp_device {
+	struct ib_device *ibdev;
+	u32 index;
+	struct ib_pd *ctrl_pd;
+	struct ib_pd *data_pd;
+	int node;
+	u32 chunk_pages;
+	u8 read_limit;
+	atomic64_t mrs;
+	/* the rest belongs to device.c */
+	struct kref ref;
+	struct completion released;
+	struct rmp_regqp *regqp;
+	struct ib_event_handler events;
+	struct work_struct refresh;
+	spinlock_t port_lock;
+	u32 nr_ports;
+	struct rmp_port ports[];
+};
+
+/**
+ * struct rmp_device_ops - told by device.c; all may sleep
+ * @added: a device can be used; existing regions are to be mapped on it
+ * @removed: the device goes: nothing of it may be used after the return, and
+ *	all references are to be given back
+ * @changed: a port's state or address changed
+ *
+ * The three are serialised with each other.
+ */
+struct rmp_device_ops {
+	void (*added)(struct rmp_device *dev);
+	void (*removed)(struct rmp_device *dev);
+	void (*changed)(struct rmp_device *dev, u32 port_num);
+};
+
+int rmp_device_init(const struct rmp_device_ops *ops);
+/* Removes all devices (the removed event comes for each). */
+void rmp_device_exit(void);
+
+/* A referenced device, or NULL when there is none or it goes. */
+struct rmp_device *rmp_device_get(u32 index);
+struct rmp_device *rmp_device_find(const struct ib_device *ibdev);
+void rmp_device_hold(struct rmp_device *dev);
+void rmp_device_put(struct rmp_device *dev);
+
+/* Copies what is known of port @num (from 1); -ENOENT when there is none. */
+int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port);
+/* First port with a usable GID and an active link; -ENOENT when none. */
+int rmp_device_usable_port(struct rmp_device *dev, struct rmp_port *port);
+
+/**
+ * rmp_device_reg_mrs - make mapped MRs valid
+ * @dev: the device
+ * @mrs: MRs of @dev->data_pd after ib_map_mr_sg(), keys already updated
+ * @nr: how many
+ * @access: IB_ACCESS_*
+ *
+ * Posts REG_MR in chains on the device's registration queue pair and waits.
+ * Sleeps; calls on one device are serialised inside. When it fails, all the
+ * MRs are to be deregistered.
+ */
+int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+		       int access);
+
+#endif /* RMP_DEVICE_H */

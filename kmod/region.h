@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_REGION_H
+#define RMP_REGION_H
+
+#include <linux/interval_tree.h>
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/rwsem.h>
+#include <linux/xarray.h>
+#include "device.h"
+
+struct rmp_segment;
+struct rmp_mapping;
+
+/* Most regions of one file. */
+#define RMP_REGIONS_MAX		(1U << 20)
+
+/**
+ * struct rmp_memory - the regions of one open file
+ * @mm: whose memory it is (mmgrab'ed)
+ * @lock: guards @tree; taken for writing to add and remove, for reading by
+ *	look-ups
+ * @tree: of &struct rmp_region.node, by address
+ * @handles: regions by handle
+ * @pinned_pages: charged by this file
+ * @pid: of the opener, for dumps
+ * @uid: of the opener
+ */
+struct rmp_memory {
+	struct mm_struct *mm;
+	struct rw_semaphore lock;
+	struct rb_root_cached tree;
+	struct xarray handles;
+	atomic64_t pinned_pages;
+	struct pid *pid;
+	kuid_t uid;
+	/* the rest belongs to region.c */
+	struct list_head node;
+};
+
+/**
+ * struct rmp_region - a pinned range of a process's memory
+ * @ref: whoever may touch its pages or MRs; each request in flight has one.
+ *	The last one queues the release to process context.
+ * @id: unique while loaded
+ * @handle: of the file
+ * @node: in the tree of its file: first and last byte
+ * @addr: first byte, user address
+ * @length: bytes
+ * @access: RMPOOL_ACCESS_*
+ * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
+ * @iova: address of the first byte for the device
+ * @chunk_shift: chunks are 1 << chunk_shift bytes, aligned in iova space: the
+ *	chunk of device address x is (x - iova_base) >> chunk_shift
+ * @iova_base: device address of the start of the first chunk, page aligned
+ * @nr_chunks: how many there are
+ * @segment: where it is published (referenced), or NULL
+ * @offset: in the segment
+ * @maps: per device slot; set with release order once valid, cleared only when
+ *	the device is removed, after all queue pairs of the device were drained
+ */
+struct rmp_region {
+	struct kref ref;
+	u64 id;
+	u32 handle;
+	struct interval_tree_node node;
+	u64 addr;
+	u64 length;
+	u32 access;
+	bool dead;
+	u64 iova;
+	u64 iova_base;
+	u32 chunk_shift;
+	u32 nr_chunks;
+	struct rmp_segment *segment;
+	u64 offset;
+	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+	/* the rest belongs to region.c */
+	struct mm_struct *mm;
+	struct page **pages;
+	unsigned long nr_pages;
+	struct list_head all;
+	struct work_struct release;
+	struct completion *released;
+};
+
+int rmp_region_init(void);
+void rmp_region_exit(void);
+
+int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm);
+/* Called when the last region is gone. */
+void rmp_memory_destroy(struct rmp_memory *mem);
+
+/**
+ * rmp_region_add - pin, charge, map on every device, and make findable
+ * @mem: regions of the file; current->mm is @mem->mm
+ * @arg: the request; @arg->handle, @arg->offset and @arg->error are set
+ * @seg: referenced segment to publish it in, or NULL
+ *
+ * Process context of the owner. All or nothing.
+ */
+int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
+		   struct rmp_segment *seg);
+
+/**
+ * rmp_region_del - unregister one region
+ * @mem: regions of the file
+ * @handle: of the region
+ *
+ * No new request finds it; peers that hold keys are told and get a bounded
+ * time to end what is in flight; then requests in flight are waited for, the
+ * MRs go, and only then the pages are unpinned. Killable: after a fatal signal
+ * the rest happens in the background (-EINTR). -ENOENT when unknown.
+ */
+int rmp_region_del(struct rmp_memory *mem, u32 handle);
+
+/**
+ * rmp_region_del_all - teardown of a dead file, from a work item
+ *
+ * As rmp_region_del() for all regions at once, with one revocation per peer
+ * and segment and one grace period. Returns when all of them are released.
+ * Marking everything dead at once (without waiting) is done by
+ * rmp_memory_kill(), which release() calls.
+ */
+void rmp_memory_kill(struct rmp_memory *mem);
+void rmp_region_del_all(struct rmp_memory *mem);
+
+/**
+ * rmp_region_find - a region that covers a range
+ * @mem: regions of the file; @mem->lock is held for reading
+ * @addr: first byte
+ * @length: bytes, may be 0
+ * @access: RMPOOL_ACCESS_LOCAL_WRITE when it will be written, else 0
+ *
+ * Returns a referenced region, or ERR_PTR: -EFAULT (address in no region),
+ * -ERANGE (it begins in a region and ends outside), -EACCES.
+ */
+struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
+				   u32 access);
+void rmp_region_put(struct rmp_region *region);
+
+/**
+ * rmp_region_local - how a device reaches a byte of a region
+ * @region: referenced
+ * @dev_index: slot of the device
+ * @pos: offset in the region, below its length
+ * @iova: out: address for the device
+ * @lkey: out
+ *
+ * Returns the bytes from @pos to the end of its chunk (or of the region), 0
+ * when the region is not mapped on that device. Any context, no lock.
+ */
+u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
+		     u64 *iova, u32 *lkey);
+/* Remote key of one chunk; 0 when not mapped there or no remote access. */
+u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk);
+
+/* Device events, from main.c. */
+void rmp_region_device_added(struct rmp_device *dev);
+void rmp_region_device_removed(struct rmp_device *dev);
+
+/* Calls @fn for each region of the node until it returns non-zero, in order of
+ * id, beginning with id @from. Sleeps; the region is referenced meanwhile.
+ */
+int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
+		    void *arg);
+
+#endif /* RMP_REGION_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What all rooms of the module share: sizes, the identity of this node, and
+ * the workqueue for control work.
+ */
+#ifndef RMP_RMPOOL_H
+#define RMP_RMPOOL_H
+
+#include <linux/types.h>
+#include <linux/uuid.h>
+#include <linux/workqueue.h>
+#include <linux/rmpool.h>
+
+/* Devices of one node; also the devices a peer may tell us of. */
+#define RMP_DEVICES_MAX		32
+/* Rails of one peer. */
+#define RMP_RAILS_MAX		32
+/* Queue pairs of one rail. */
+#define RMP_QPS_MAX		16
+/* Scheduling classes. */
+#define RMP_CLASSES		3
+
+/* Connecting, registering late devices, teardown: sleeps, may run anywhere. */
+extern struct workqueue_struct *rmp_wq;
+/* Identity of this life of the node. */
+extern uuid_t rmp_uuid;
+
+#endif /* RMP_RMPOOL_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_SEGMENT_H
+#define RMP_SEGMENT_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/maple_tree.h>
+#include <linux/mutex.h>
+#include "region.h"
+
+/* Published segments of one file. */
+#define RMP_SEGMENTS_MAX	1024
+
+/**
+ * struct rmp_segment - a published segment
+ * @ref: the file's handle, each region, each subscriber
+ * @id: unique while loaded, never 0
+ * @name: unique on this node while @dead is false
+ * @lock: guards all below; may be held while sleeping; taken before nothing
+ *	else but region.c's and the subscriber's own locks
+ * @dead: deleted: its name is free again, subscribers were told
+ * @generation: counts changes of its regions
+ * @regions: &struct rmp_region by offset (one range each)
+ * @nr_regions: how many
+ * @size: end of the last region
+ * @subscribers: of &struct rmp_subscriber.node
+ * @pid: of the owner, for dumps
+ * @uid: of the owner
+ */
+struct rmp_segment {
+	struct kref ref;
+	u32 id;
+	char name[RMPOOL_NAME_MAX];
+	struct mutex lock;
+	bool dead;
+	u64 generation;
+	struct maple_tree regions;
+	u32 nr_regions;
+	u64 size;
+	struct list_head subscribers;
+	struct pid *pid;
+	kuid_t uid;
+};
+
+/**
+ * struct rmp_subscriber - a peer that holds keys of a segment
+ *
+ * Embedded in the control room's object, which owns it.
+ */
+struct rmp_subscriber {
+	struct list_head node;
+	struct rmp_segment *segment;
+};
+
+/**
+ * struct rmp_revocation - waiting for peers to let go of keys
+ * @ref: the waiter and each subscriber that was asked
+ * @pending: subscribers that did not answer yet
+ * @done: completed by the last of them
+ */
+struct rmp_revocation {
+	struct kref ref;
+	atomic_t pending;
+	struct completion done;
+};
+
+/**
+ * struct rmp_segment_ops - told by segment.c
+ * @changed: regions were added: peers may fetch the new keys
+ * @revoke: the peer must let go of region @region_id (0: of all) and then
+ *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
+ *	is lost. Returns false when the peer is lost already: then the answer
+ *	is taken as given.
+ * @event: the segment is new, changed or gone (RMPOOL_EVENT_*)
+ *
+ * All are called with @segment->lock held, may sleep briefly, and must not
+ * wait for a peer.
+ */
+struct rmp_segment_ops {
+	void (*changed)(struct rmp_subscriber *sub);
+	bool (*revoke)(struct rmp_subscriber *sub, u64 region_id,
+		       struct rmp_revocation *rev);
+	void (*event)(struct rmp_segment *segment, u32 event);
+};
+
+int rmp_segment_init(const struct rmp_segment_ops *ops);
+void rmp_segment_exit(void);
+
+/* Whether a name of a node or segment is well formed: NUL-terminated within
+ * RMPOOL_NAME_MAX, not empty, of the alphabet that the ABI names, all zero
+ * behind the NUL.
+ */
+bool rmp_name_valid(const char name[RMPOOL_NAME_MAX]);
+
+/* Publishes; -EEXIST when the name is taken. The reference is the file's. */
+struct rmp_segment *rmp_segment_create(const char *name);
+/* Takes the name away and revokes all keys; regions become local ones. Does
+ * not wait; the caller may wait for the revocation with rmp_revocation_wait().
+ */
+struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment);
+void rmp_segment_put(struct rmp_segment *segment);
+
+/* By region.c. Offset is a value or RMPOOL_OFFSET_NEXT; -EEXIST, -ESTALE. */
+int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
+		       u64 *offset);
+/* Takes regions out and asks the subscribers to let go of them. NULL region:
+ * all. NULL is returned when nobody has to be waited for.
+ */
+struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
+					  struct rmp_region *region);
+
+/* Waits until all answered or the time (jiffies) is over; true when all did.
+ * Gives the reference back. @killable: give up at a fatal signal.
+ */
+bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
+			 bool killable);
+void rmp_revocation_answer(struct rmp_revocation *rev);
+
+/* By control.c. Finds by name and adds @sub; -ENOENT. */
+int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub);
+void rmp_segment_unsubscribe(struct rmp_subscriber *sub);
+
+/* Calls @fn with the lock of each segment held, in order of id, from @from. */
+int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg),
+		     void *arg);
+
+#endif /* RMP_SEGMENT_H */

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Encoding and decoding of all that goes between nodes: the private data of
+ * RDMA CM requests and the control messages. Pure: wire.c also compiles in
+ * user space (with wire_user.h in place of the kernel's headers), where it is
+ * unit-tested and fuzzed. Everything decoded is hostile: lengths, counts and
+ * enumerations are checked here, meaning is checked by the caller.
+ *
+ * On the wire all numbers are little-endian. A message is a header (type,
+ * version, total length, sequence number, credits) and a body; unknown types
+ * are reported as such and skipped by the caller, other versions refused.
+ */
+#ifndef RMP_WIRE_H
+#define RMP_WIRE_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/rmpool.h>
+#else
+#include "wire_user.h"
+#endif
+
+#define RMP_WIRE_MAGIC		0x4c504d52	/* "RMPL" */
+#define RMP_WIRE_VERSION	1
+#define RMP_WIRE_PORT		13579
+/* Size of a control message, header included; every receive buffer's size. */
+#define RMP_WIRE_MSG_MAX	4096
+#define RMP_WIRE_UUID		16
+#define RMP_WIRE_TOKEN		16
+#define RMP_WIRE_DEVICES_MAX	32
+#define RMP_WIRE_QPS_MAX	16
+/* Private data: of a request on InfiniBand and RoCE there are 56 bytes. */
+#define RMP_WIRE_REQ_MAX	56
+#define RMP_WIRE_REPLY_MAX	32
+
+/* What a connection is for. */
+enum rmp_wire_kind {
+	RMP_WIRE_CONTROL = 1,
+	RMP_WIRE_DATA = 2,
+};
+
+/* Why a connect request was rejected. */
+enum rmp_wire_reject {
+	RMP_REJECT_VERSION = 1,		/* @version of the reply: what is spoken */
+	RMP_REJECT_MALFORMED = 2,
+	RMP_REJECT_NOT_TRUSTED = 3,	/* not in the peer table */
+	RMP_REJECT_SELF = 4,		/* the request came from this very node */
+	RMP_REJECT_CROSSED = 5,		/* our own request to you goes first */
+	RMP_REJECT_RETRY = 6,		/* come again: an old connection is probed */
+	RMP_REJECT_TOKEN = 7,		/* data QP without, with a used or a wrong token */
+	RMP_REJECT_NO_PEER = 8,		/* data QP without a control connection */
+	RMP_REJECT_RESOURCES = 9,
+	RMP_REJECT_IN_USE = 10,		/* that peer is connected and alive */
+	RMP_REJECT_CLOSING = 11,
+};
+
+/* Private data of a connect request. */
+struct rmp_wire_req {
+	u8 kind;			/* enum rmp_wire_kind */
+	u8 version;
+	u8 mtu;				/* enum ib_mtu of the sender's port */
+	u8 rail;			/* data: index told in RAIL_REQUEST */
+	u8 qp;				/* data: index in the rail */
+	u32 attempt;			/* counts up with each request of a node */
+	u8 uuid[RMP_WIRE_UUID];
+	u8 token[RMP_WIRE_TOKEN];	/* data */
+};
+
+/* Private data of an accept (reject = 0) or a reject. */
+struct rmp_wire_reply {
+	u8 version;
+	u8 reject;			/* enum rmp_wire_reject */
+	u8 mtu;				/* accept: what both sides are to use */
+	u8 uuid[RMP_WIRE_UUID];
+};
+
+/* All return the encoded length or a negative errno: -EPROTO (magic),
+ * -EPROTONOSUPPORT (version; @version is filled in), -EBADMSG (the rest).
+ * Decoders accept trailing zero bytes (InfiniBand pads private data).
+ */
+int rmp_wire_put_req(void *buf, size_t size, const struct rmp_wire_req *req);
+int rmp_wire_get_req(const void *buf, size_t len, struct rmp_wire_req *req);
+int rmp_wire_put_reply(void *buf, size_t size, const struct rmp_wire_reply *r);
+int rmp_wire_get_reply(const void *buf, size_t len, struct rmp_wire_reply *r);
+
+enum rmp_wire_type {
+	RMP_MSG_HELLO = 1,
+	RMP_MSG_DEVICES = 2,
+	RMP_MSG_RAIL_REQUEST = 3,
+	RMP_MSG_RAIL_TOKENS = 4,
+	RMP_MSG_SEGMENT_OPEN = 5,
+	RMP_MSG_SEGMENT_INFO = 6,
+	RMP_MSG_SEGMENT_CLOSE = 7,
+	RMP_MSG_KEYS_GET = 8,
+	RMP_MSG_KEYS = 9,
+	RMP_MSG_KEYS_CHANGED = 10,
+	RMP_MSG_REVOKE = 11,
+	RMP_MSG_REVOKE_ACK = 12,
+	RMP_MSG_PROBE = 13,
+	RMP_MSG_PROBE_ACK = 14,
+	RMP_MSG_CREDIT = 15,		/* only the header's credits */
+	RMP_MSG_BYE = 16,
+};
+
+/* Longest endpoint text with its NUL: v1:[IPv6%scope]:port. */
+#define RMP_WIRE_ENDPOINT_MAX	80
+
+struct rmp_msg_hello {
+	u8 uuid[RMP_WIRE_UUID];
+	char name[RMPOOL_NAME_MAX];
+	char endpoint[RMP_WIRE_ENDPOINT_MAX];	/* where the sender listens */
+	u64 features;				/* none defined */
+};
+
+struct rmp_wire_device {
+	u8 index;		/* below RMP_WIRE_DEVICES_MAX */
+	u8 mtu;			/* enum ib_mtu */
+	u8 family;		/* 4 or 6; @addr has 4 or 16 bytes in use */
+	u8 read_limit;		/* RDMA reads in flight per QP */
+	u32 speed_mbps;
+	u8 addr[16];
+};
+
+struct rmp_msg_devices {
+	u32 nr;
+	struct rmp_wire_device dev[RMP_WIRE_DEVICES_MAX];
+};
+
+struct rmp_msg_rail_request {
+	u8 rail;		/* index chosen by the sender, below 32 */
+	u8 sender_dev;
+	u8 receiver_dev;
+	u8 nr_qps;		/* 1 to RMP_WIRE_QPS_MAX */
+};
+
+struct rmp_msg_rail_tokens {
+	u8 rail;
+	u8 status;		/* 0, or enum rmp_wire_reject */
+	u8 nr;			/* tokens; may be fewer than asked for */
+	u8 token[RMP_WIRE_QPS_MAX][RMP_WIRE_TOKEN];
+};
+
+struct rmp_msg_segment_open {
+	u32 cookie;		/* comes back in SEGMENT_INFO */
+	char name[RMPOOL_NAME_MAX];
+};
+
+struct rmp_msg_segment_info {
+	u32 cookie;
+	u32 status;		/* 0, or enum rmpool_reason */
+	u32 segment;		/* id at the sender of this message */
+	u32 nr_regions;
+	u64 generation;
+	u64 size;
+};
+
+struct rmp_msg_segment {	/* SEGMENT_CLOSE, KEYS_CHANGED (+ generation) */
+	u32 segment;
+	u64 generation;
+};
+
+/* Where a walk over a segment's keys goes on; all zero: from the start. */
+struct rmp_wire_cursor {
+	u64 region;
+	u32 device;
+	u32 chunk;
+};
+
+struct rmp_msg_keys_get {
+	u32 segment;
+	struct rmp_wire_cursor from;
+};
+
+/* A run of keys: chunks @first to @first + @nr - 1 of a region on a device. */
+struct rmp_wire_keys {
+	u64 region;		/* id, unique at the sender */
+	u64 offset;		/* in the segment */
+	u64 length;
+	u64 iova;		/* device address of the first byte */
+	u64 iova_base;		/* device address of the first chunk */
+	u32 access;		/* RMPOOL_ACCESS_REMOTE_* */
+	u8 chunk_shift;		/* 12 to 40 */
+	u8 device;		/* index at the sender */
+	u32 first;
+	u32 nr;			/* may be 0: region not mapped on any device */
+	const u8 *rkeys;	/* nr little-endian u32, in the message */
+};
+
+/* A KEYS message is written and read run by run, see below. */
+struct rmp_msg_keys {
+	u32 segment;
+	u32 nr_runs;
+	u64 generation;
+	u8 last;		/* no more keys after these */
+	struct rmp_wire_cursor next;	/* unless last */
+};
+
+struct rmp_msg_revoke {		/* REVOKE, and ACK with the same values */
+	u32 id;			/* of the revocation, chosen by the sender */
+	u32 segment;
+	u64 region;		/* 0: all regions, the segment is gone */
+};
+
+struct rmp_msg_probe {		/* PROBE, PROBE_ACK */
+	u64 id;
+};
+
+struct rmp_msg {
+	u8 type;
+	u8 credits;		/* receive buffers given back since the last message */
+	u32 seq;
+	union {
+		struct rmp_msg_hello hello;
+		struct rmp_msg_devices devices;
+		struct rmp_msg_rail_request rail_request;
+		struct rmp_msg_rail_tokens rail_tokens;
+		struct rmp_msg_segment_open segment_open;
+		struct rmp_msg_segment_info segment_info;
+		struct rmp_msg_segment segment;
+		struct rmp_msg_keys_get keys_get;
+		struct rmp_msg_keys keys;
+		struct rmp_msg_revoke revoke;
+		struct rmp_msg_probe probe;
+	};
+};
+
+/* Encodes all but KEYS; decodes all (of KEYS the part before the runs).
+ * -EMSGSIZE: @size too small. -ENOMSG: unknown type (type, seq and credits
+ * are set). Trailing bytes of a known type are malformed. On error @msg is
+ * not to be used but as said.
+ */
+int rmp_wire_encode(void *buf, size_t size, const struct rmp_msg *msg);
+int rmp_wire_decode(const void *buf, size_t len, struct rmp_msg *msg);
+
+/* Sets credits in an encoded message, just before it is sent. */
+void rmp_wire_set_credits(void *buf, u8 credits);
+
+/**
+ * struct rmp_keys_writer - builds a KEYS message
+ *
+ * begin(); then per run open() (how many rkeys still fit, 0: the message is
+ * full and nothing was written), add() for each rkey; then end().
+ */
+struct rmp_keys_writer {
+	u8 *buf;
+	size_t size;
+	size_t len;
+	size_t run;
+	u32 nr_runs;
+};
+
+int rmp_keys_begin(struct rmp_keys_writer *w, void *buf, size_t size);
+u32 rmp_keys_open(struct rmp_keys_writer *w, const struct rmp_wire_keys *run);
+void rmp_keys_add(struct rmp_keys_writer *w, u32 rkey);
+/* Returns the length of the message. */
+int rmp_keys_end(struct rmp_keys_writer *w, u32 seq,
+		 const struct rmp_msg_keys *keys);
+
+/* Walks the runs of a decoded KEYS message: *pos begins as 0; 1: @run is set,
+ * 0: no more, -EBADMSG. rmp_wire_decode() has checked all runs already.
+ */
+int rmp_keys_next(const void *buf, size_t len, size_t *pos,
+		  struct rmp_wire_keys *run);
+u32 rmp_keys_rkey(const struct rmp_wire_keys *run, u32 i);
+
+#endif /* RMP_WIRE_H */
