@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_PEER_H
+#define RMP_PEER_H
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/rmpool_netlink.h>
+#include "cm.h"
+#include "endpoint.h"
+#include "keycache.h"
+
+struct rmp_flow;
+struct rmp_peer;
+struct rmp_session;
+
+/**
+ * struct rmp_rail - one local port and one remote port, with queue pairs
+ * @peer: alive as long as the rail
+ * @dev: referenced; as long as the rail exists
+ * @index: below RMP_RAILS_MAX, the same on both sides of a session
+ * @port_num: port of @dev
+ * @remote_dev: index of the device at the peer, for keys
+ * @local: IP address of the local port
+ * @remote: IP address of the remote port
+ * @speed_mbps: of the slower side
+ * @nr_qps: how many there are to be
+ * @conns: queue pairs; entries are set and cleared by peer.c only
+ * @flow: of the data rooms, the peer's
+ * @put_bytes: moved by this node; likewise the others
+ * @outstanding: bytes posted and not completed, for display
+ *
+ * Exists while the session does. Before it is freed every queue pair was
+ * handed to &struct rmp_peer_ops.qp_destroy.
+ */
+struct rmp_rail {
+	struct rmp_peer *peer;
+	struct rmp_flow *flow;
+	struct rmp_device *dev;
+	u32 index;
+	u32 port_num;
+	u32 remote_dev;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	u32 speed_mbps;
+	u32 nr_qps;
+	struct rmp_conn *conns[RMP_QPS_MAX];
+	atomic64_t put_bytes;
+	atomic64_t get_bytes;
+	atomic64_t slices;
+	atomic64_t errors;
+	atomic64_t outstanding;
+	/* of peer.c */
+	u32 qps_up;
+	unsigned long next_try;
+};
+
+/**
+ * struct rmp_peer_ops - the data rooms, as seen by peer.c; all may sleep
+ * @flow_create: once per peer
+ * @flow_destroy: once, when no rail and no request is left
+ * @flow_kick: something changed: regions were revoked, or the session ended.
+ *	What can no longer be posted is to be failed. Must not wait.
+ * @qp_create: an object with an initialised &struct rmp_conn whose setup makes
+ *	a data QP for @rail; not connected yet
+ * @qp_start: it is connected: post on it
+ * @qp_destroy: post no more, disconnect, wait for all work requests, free. Also
+ *	for one that was never started.
+ * @event: the peer is new, has changed its state, or is gone
+ */
+struct rmp_peer_ops {
+	struct rmp_flow *(*flow_create)(struct rmp_peer *peer);
+	void (*flow_destroy)(struct rmp_flow *flow);
+	void (*flow_kick)(struct rmp_flow *flow);
+	struct rmp_conn *(*qp_create)(struct rmp_rail *rail, u32 index);
+	void (*qp_start)(struct rmp_conn *conn);
+	void (*qp_destroy)(struct rmp_conn *conn);
+	void (*event)(struct rmp_peer *peer, u32 event);
+};
+
+/* By the data rooms, any context: a queue pair of @rail failed; it will be
+ * destroyed and made anew.
+ */
+void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn);
+
+int rmp_peer_init(const struct rmp_peer_ops *ops);
+/* Says good-bye to all peers and closes everything. */
+void rmp_peer_exit(void);
+
+/* The peer table. @dynamic: made for an unknown peer under accept=any. */
+int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
+int rmp_peer_del(const char *name);
+struct rmp_peer *rmp_peer_find(const char *name);
+void rmp_peer_put(struct rmp_peer *peer);
+struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
+u32 rmp_peer_count(void);
+
+/**
+ * struct rmp_peer_info - a snapshot for dumps
+ */
+struct rmp_peer_info {
+	char name[RMPOOL_NAME_MAX];
+	char remote_name[RMPOOL_NAME_MAX];
+	struct sockaddr_storage addr;
+	u32 state;			/* enum rmpool_peer_state */
+	bool dynamic;
+	bool has_uuid;
+	u8 uuid[16];
+	u32 reason;			/* of the last failure */
+	int error;
+	u32 nr_rails;
+	struct rmp_rail_info {
+		u32 index;
+		u32 state;		/* enum rmpool_rail_state */
+		char local[IB_DEVICE_NAME_MAX + 8];	/* device/port */
+		struct sockaddr_storage local_addr;
+		struct sockaddr_storage remote_addr;
+		u32 qps;
+		u64 put_bytes;
+		u64 get_bytes;
+		u64 slices;
+		u64 errors;
+		u64 outstanding;
+	} rails[RMP_RAILS_MAX];
+};
+
+void rmp_peer_info(struct rmp_peer *peer, struct rmp_peer_info *info);
+/* In order of name; calls @fn without locks, the peer is referenced. @after: ""
+ * or the name to go on behind.
+ */
+int rmp_peer_walk(const char *after,
+		  int (*fn)(struct rmp_peer *peer, void *arg), void *arg);
+
+/* Devices came, went or changed (from main.c). */
+void rmp_peer_device_removed(struct rmp_device *dev);
+void rmp_peer_device_changed(struct rmp_device *dev);
+
+/**
+ * struct rmp_node - settings of this node
+ * @name: what peers see
+ * @listen: where the listener is bound; port 0: choose one
+ * @advertise: what peers are told; ss_family 0: like @listen, and when that is
+ *	the any address, the address of the first usable device
+ * @accept_any: accept peers that are not in the table
+ */
+struct rmp_node {
+	char name[RMPOOL_NAME_MAX];
+	struct sockaddr_storage listen;
+	struct sockaddr_storage advertise;
+	bool accept_any;
+};
+
+/* @listen has the real port, @advertise is resolved as said above. */
+void rmp_node_get(struct rmp_node *node);
+/* Name of this node alone, cheap. */
+void rmp_node_name(char name[RMPOOL_NAME_MAX]);
+/* Rebinds the listener when @listen changed (-EADDRINUSE, -EADDRNOTAVAIL ...);
+ * all or nothing.
+ */
+int rmp_node_set(const struct rmp_node *node);
+
+#endif /* RMP_PEER_H */
