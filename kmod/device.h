@@ -63,8 +63,9 @@ struct rmp_device {
 	struct completion released;
 	struct rmp_regqp *regqp;
 	struct ib_event_handler events;
-	struct work_struct refresh;
-	spinlock_t port_lock;
+	struct delayed_work refresh;
+	bool announced;
+	spinlock_t port_lock;	/* of @ports */
 	u32 nr_ports;
 	struct rmp_port ports[];
 };
@@ -88,7 +89,9 @@ int rmp_device_init(const struct rmp_device_ops *ops);
 /* Removes all devices (the removed event comes for each). */
 void rmp_device_exit(void);
 
-/* A referenced device, or NULL when there is none or it goes. */
+/* A referenced device, or NULL when there is none or it goes. Devices that no
+ * added event came for yet are among them: their ports say what is missing.
+ */
 struct rmp_device *rmp_device_get(u32 index);
 struct rmp_device *rmp_device_find(const struct ib_device *ibdev);
 void rmp_device_hold(struct rmp_device *dev);
