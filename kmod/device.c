@@ -362,7 +362,10 @@ static void rmp_client_remove(struct ib_device *ibdev, void *data)
 {
 	struct rmp_device *dev = data;
 
-	/* The order matters: no new reference, no new event, then the word. */
+	/* The order matters: end long work, no new reference, no new event,
+	 * then the word.
+	 */
+	WRITE_ONCE(dev->going, true);
 	rmp_device_drop_slot(dev);
 	ib_unregister_event_handler(&dev->events);
 	cancel_delayed_work_sync(&dev->refresh);

@@ -45,6 +45,7 @@ struct rmp_port {
  * @chunk_pages: pages in one fast-registration MR
  * @read_limit: RDMA reads in flight per QP, as target and as initiator
  * @mrs: memory regions in use
+ * @going: it is being removed: begin nothing new on it (READ_ONCE)
  *
  * A reference keeps the PDs and the ib_device usable. It must be given back
  * soon after the removed event, since the removal of the ib_device waits.
@@ -58,6 +59,7 @@ struct rmp_device {
 	u32 chunk_pages;
 	u8 read_limit;
 	atomic64_t mrs;
+	bool going;
 	/* the rest belongs to device.c */
 	struct kref ref;
 	struct completion released;
