@@ -85,7 +85,9 @@ void rmp_keycache_destroy(struct rmp_keycache *kc);
  * Regions become findable as soon as all keys of all devices that the peer
  * named for them are there: the peer sends the runs of one region one after
  * another, so a region is complete when a run of another region, or the end,
- * follows: call rmp_keycache_commit() at the end of the walk.
+ * follows: call rmp_keycache_commit() at the end of the walk. A walk may be
+ * repeated: keys of a region that is complete replace those it has, and keys on
+ * a device it had none for are added.
  *
  * -EBADMSG (contradicts what is known, overlaps another region, bad geometry),
  * -ENOSPC (too many keys), -ENOMEM. The cache stays usable.
@@ -96,6 +98,10 @@ int rmp_keycache_commit(struct rmp_keycache *kc);
  * reference (give it back with rmp_rregion_put()), or NULL.
  */
 struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id);
+/* Device @device of the peer is gone: nothing is reached through it until its
+ * keys are told anew.
+ */
+void rmp_keycache_drop_device(struct rmp_keycache *kc, u32 device);
 
 /**
  * rmp_keycache_find - region that covers a range

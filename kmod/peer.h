@@ -49,9 +49,14 @@ struct rmp_rail {
 	atomic64_t slices;
 	atomic64_t errors;
 	atomic64_t outstanding;
-	/* of peer.c */
-	u32 qps_up;
+	/* of rails.c, under the peer's lock */
+	struct kref ref;
+	bool going;
+	bool requested;
 	unsigned long next_try;
+	unsigned long backoff;
+	u32 tokens;
+	u8 token[RMP_QPS_MAX][RMP_WIRE_TOKEN];
 };
 
 /**
