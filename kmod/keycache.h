@@ -13,7 +13,7 @@
 #include "wire.h"
 
 /* Most keys (chunk x device) kept for one remote segment. */
-#define RMP_KEYS_MAX		(1U << 22)
+#define RMP_KEYS_MAX		BIT(22)
 
 /**
  * struct rmp_rregion - a region of a peer

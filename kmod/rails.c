@@ -63,6 +63,11 @@ static const struct rmp_wire_device *remote_device(struct rmp_session *s,
 	return NULL;
 }
 
+static sa_family_t wire_family(const struct rmp_wire_device *w)
+{
+	return w->family == 4 ? AF_INET : AF_INET6;
+}
+
 static void wire_to_addr(const struct rmp_wire_device *w, u16 port,
 			 struct sockaddr_storage *addr)
 {
@@ -262,7 +267,7 @@ static void rails_pair(struct rmp_session *s, bool by_subnet)
 		for (k = 0; k < s->devices.nr; k++) {
 			const struct rmp_wire_device *w = &s->devices.dev[k];
 
-			if ((w->family == 4) != (port.addr.ss_family == AF_INET))
+			if (wire_family(w) != port.addr.ss_family)
 				continue;
 			if (by_subnet && !same_subnet(port.netdev, w))
 				continue;

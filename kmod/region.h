@@ -13,7 +13,7 @@ struct rmp_segment;
 struct rmp_mapping;
 
 /* Most regions of one file. */
-#define RMP_REGIONS_MAX		(1U << 20)
+#define RMP_REGIONS_MAX		BIT(20)
 
 /**
  * struct rmp_memory - the regions of one open file

@@ -99,6 +99,7 @@ static void rseg_released(struct rmp_rregion *rr)
 
 static void rseg_set(struct rmp_rseg *rseg, u32 state)
 {
+	/* Pairs with rmp_rseg_find(): READY comes after the keys. */
 	smp_store_release(&rseg->state, state);
 	wake_up_all(&rseg->wait);
 }
@@ -477,6 +478,19 @@ static bool rseg_settled(struct rmp_rseg *rseg)
 	return rseg_answered(rseg) || READ_ONCE(rseg->state) == RSEG_DOWN;
 }
 
+static long rseg_wait(struct rmp_rseg *rseg, long timeout)
+{
+	return wait_event_interruptible_timeout(rseg->wait, rseg_settled(rseg),
+						timeout);
+}
+
+static long peer_wait_change(struct rmp_peer *peer, long timeout)
+{
+	return wait_event_interruptible_timeout(peer->wait,
+						READ_ONCE(peer->state) !=
+						RMPOOL_PEER_READY, timeout);
+}
+
 /* Brings a segment to READY: connects, asks, waits. */
 static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 			   bool forever, struct rmpool_error *err)
@@ -507,14 +521,10 @@ static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 				rseg_start(s, rseg);
 			mutex_unlock(&peer->rseg_lock);
 			rmp_session_put(s);
-			ret = wait_event_interruptible_timeout(rseg->wait,
-					rseg_settled(rseg),
-					time_left(deadline, forever));
+			ret = rseg_wait(rseg, time_left(deadline, forever));
 		} else {
 			/* It broke just now, and the worker does not know. */
-			ret = wait_event_interruptible_timeout(peer->wait,
-					READ_ONCE(peer->state) !=
-					RMPOOL_PEER_READY, HZ / 10);
+			ret = peer_wait_change(peer, HZ / 10);
 		}
 		if (ret < 0)
 			return -EINTR;
@@ -561,6 +571,7 @@ out:
 struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 				  u32 access)
 {
+	/* Pairs with rseg_set(). */
 	switch (smp_load_acquire(&rseg->state)) {
 	case RSEG_READY:
 		return rmp_keycache_find(&rseg->keys, offset, length, access);

@@ -366,6 +366,7 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 
 	mutex_lock(&peer->lock);
 	s->closing = true;
+	/* Pairs with rmp_session_break(): error and reason are set. */
 	bye = !smp_load_acquire(&s->broken);
 	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
 	rmp_peer_unlock(peer);
@@ -537,6 +538,7 @@ static void incoming_control(struct rmp_cm_request *req)
 	struct rmp_session *s = NULL;
 	struct rmp_peer *peer;
 	int ret, why;
+	bool quiet;
 
 	peer = rmp_peer_find_host(&req->src);
 	if (!peer) {
@@ -549,8 +551,8 @@ static void incoming_control(struct rmp_cm_request *req)
 		peer->incoming = true;
 	rmp_peer_unlock(peer);
 	if (why) {
-		rmp_cm_reject(req, why, why == RMP_REJECT_CROSSED ||
-					why == RMP_REJECT_RETRY);
+		quiet = why == RMP_REJECT_CROSSED || why == RMP_REJECT_RETRY;
+		rmp_cm_reject(req, why, quiet);
 		goto out;
 	}
 
