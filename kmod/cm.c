@@ -167,7 +167,7 @@ static void conn_rejected(struct rmp_conn *conn, struct rdma_cm_event *event)
 	u8 len = 0;
 
 	data = rdma_consumer_reject_data(conn->id, event, &len);
-	if (data && rmp_wire_get_reply(data, len, &conn->reply) > 0) {
+	if (data && !rmp_wire_get_reply(data, len, &conn->reply)) {
 		switch (conn->reply.reject) {
 		case RMP_REJECT_VERSION:
 			conn_fail(conn, -EPROTONOSUPPORT, RMPOOL_REASON_VERSION);

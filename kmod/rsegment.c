@@ -154,6 +154,7 @@ static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
 		return 0;
 	}
 	rseg->fetching = true;
+	rmp_keycache_begin(&rseg->keys);
 	return rseg_send_get(s, rseg->id, NULL);
 }
 
@@ -200,6 +201,7 @@ static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m
 			memcpy(rseg->uuid, s->uuid, sizeof(s->uuid));
 			rseg->fetching = true;
 			rseg->again = false;
+			rmp_keycache_begin(&rseg->keys);
 			rseg_set(rseg, RSEG_FETCHING);
 			ret = rseg_send_get(s, rseg->id, NULL);
 		}
