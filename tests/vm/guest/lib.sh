@@ -213,3 +213,26 @@ rxe_up()
 		rxe_add "$rail" || return 1
 	done
 }
+
+# The index of the GID that stands for an IPv4 address, for programs that ask
+# for one (ib_write_bw -x). The first routable one of type RoCE v2.
+gid_index()	# NAME IPV4
+{
+	local hex gid
+
+	# shellcheck disable=SC2046,SC2086 # four numbers
+	hex=$(printf '%02x%02x:%02x%02x' ${2//./ })
+	for gid in /sys/class/infiniband/"$1"/ports/1/gids/*; do
+		if [ "$(cat "$gid")" = "0000:0000:0000:0000:0000:ffff:$hex" ]; then
+			echo "${gid##*/}"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# A program that listens through the RDMA CM does so.
+cm_listens()
+{
+	rdma resource show cm_id | grep -q LISTEN
+}

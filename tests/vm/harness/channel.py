@@ -57,7 +57,10 @@ class Channel:
         async def serve(reader, writer):
             pending = None
             while True:
-                line = await reader.readline()
+                try:
+                    line = await reader.readline()
+                except ConnectionError:
+                    line = b""
                 # A port has one user at a time: who asked before is gone.
                 if pending:
                     pending.cancel()

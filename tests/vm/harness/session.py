@@ -145,13 +145,13 @@ class Boot:
     async def _console(self, machine, reader):
         log = self.kernel_logs[machine.name]
         with open(self.logs / f"{machine.name}.console", "wb", buffering=0) as f:
-            while data := await reader.read(65536):
+            async for data in _until_reset(reader.read, 65536):
                 f.write(data)
                 log.feed(data)
 
     async def _output(self, machine, reader):
         with open(self.logs / f"{machine.name}.out", "wb", buffering=0) as f:
-            while line := await reader.readline():
+            async for line in _until_reset(reader.readline):
                 f.write(line)
                 self.run.output(machine.name, line)
 
@@ -236,6 +236,15 @@ class Boot:
                     part = _part(text.splitlines(), mark, suite)
                     if part:
                         yield path, part[-lines:]
+
+
+async def _until_reset(read, *args):
+    """What a port gives, until its machine is gone."""
+    try:
+        while data := await read(*args):
+            yield data
+    except ConnectionError:
+        pass
 
 
 def _part(lines, mark, suite):
