@@ -31,7 +31,7 @@ struct rmpl_span rmpl_message_span(const struct nlmsghdr *nlh, size_t skip)
 struct rmpl_span rmpl_nest_span(const struct nlattr *nest)
 {
 	return (struct rmpl_span){ mnl_attr_get_payload(nest),
-			      mnl_attr_get_payload_len(nest) };
+				   mnl_attr_get_payload_len(nest) };
 }
 
 const struct nlattr *rmpl_next_attr(struct rmpl_span *span)
