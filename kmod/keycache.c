@@ -321,8 +321,6 @@ void rmp_keycache_drop_device(struct rmp_keycache *kc, u32 device)
 	struct rmp_rkeys *keys;
 	unsigned long id;
 
-	/* What is half told may hold keys of before. */
-	rmp_keycache_begin(kc);
 	xa_for_each(&kc->by_id, id, rr) {
 		keys = keys_of(rr);
 		if (keys)

@@ -530,11 +530,15 @@ out:
 void rmp_rails_devices(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i;
+	u32 i, gone = s->told_devices;
 
 	/* A device that is not told any more is gone, and with it its keys. */
+	s->told_devices = 0;
+	for (i = 0; i < s->devices.nr; i++)
+		s->told_devices |= BIT(s->devices.dev[i].index);
+	gone &= ~s->told_devices;
 	for (i = 0; i < RMP_WIRE_DEVICES_MAX; i++) {
-		if (!remote_device(s, i))
+		if (gone & BIT(i))
 			rmp_rseg_drop_device(peer, i);
 	}
 	mutex_lock(&peer->lock);

@@ -387,8 +387,12 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 	struct rmp_rseg *rseg;
 
 	mutex_lock(&peer->rseg_lock);
-	list_for_each_entry(rseg, &peer->rsegs, node)
+	list_for_each_entry(rseg, &peer->rsegs, node) {
 		rmp_keycache_drop_device(&rseg->keys, device);
+		/* What is half told may hold its keys of before. */
+		if (rseg->fetching)
+			rseg->again = true;
+	}
 	mutex_unlock(&peer->rseg_lock);
 }
 

@@ -54,6 +54,7 @@ struct rmp_session {
 	unsigned long probe_deadline;
 	unsigned long answered;
 	struct rmp_msg_devices devices;
+	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
 
 	struct mutex export_lock;
