@@ -35,7 +35,7 @@ struct rmp_memory {
 	struct pid *pid;
 	kuid_t uid;
 	/* the rest belongs to region.c */
-	struct list_head node;
+	atomic_t nr;
 };
 
 /**
@@ -79,12 +79,13 @@ struct rmp_region {
 	u64 offset;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
-	struct mm_struct *mm;
+	struct rmp_memory *mem;
 	struct page **pages;
 	unsigned long nr_pages;
-	struct list_head all;
+	unsigned long nr_pinned;
+	bool stuck;
 	struct work_struct release;
-	struct completion *released;
+	struct rcu_head rcu;
 };
 
 int rmp_region_init(void);
@@ -136,7 +137,7 @@ void rmp_region_del_all(struct rmp_memory *mem);
  * @access: RMPOOL_ACCESS_LOCAL_WRITE when it will be written, else 0
  *
  * Returns a referenced region, or ERR_PTR: -EFAULT (address in no region),
- * -ERANGE (it begins in a region and ends outside), -EACCES.
+ * -ERANGE (it begins in a region and ends outside), -EACCES. May reschedule.
  */
 struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 				   u32 access);
