@@ -44,7 +44,7 @@ static const struct reason reasons[] = {
 	  "the remote segment has more keys than are kept for one segment" },
 	{ RMPOOL_REASON_LENGTH_ZERO, "length-zero", "the length is 0" },
 	{ RMPOOL_REASON_RANGE_WRAPS, "range-wraps",
-	  "the range runs past the end of the address space" },
+	  "the range runs past the end of what 64 bits can address" },
 	{ RMPOOL_REASON_UNMAPPED, "unmapped",
 	  "a page is not mapped or may not be accessed so" },
 	{ RMPOOL_REASON_OFFSET_TAKEN, "offset-taken",
@@ -166,12 +166,25 @@ const char *rmpl_bytes(uint64_t bytes, char text[RMPL_QUANTITY_MAX])
 	return text;
 }
 
+/* The first reasons are limits. Their numbers can be missing where a limit is
+ * that of a peer, which tells the reason only.
+ */
+static bool lacks_numbers(const struct rmpool_error *e)
+{
+	return e->reason < RMPOOL_REASON_LENGTH_ZERO && !e->limit && !e->used &&
+	       !e->need;
+}
+
 /* Explain a reason with its numbers and with what can be done about it. */
 static void explain(char *out, size_t size, const struct rmpool_error *e)
 {
 	char limit[RMPL_QUANTITY_MAX], used[RMPL_QUANTITY_MAX];
 	const char *text = rmpool_strerror(e->reason);
 
+	if (lacks_numbers(e)) {
+		snprintf(out, size, "%s", text);
+		return;
+	}
 	switch (e->reason) {
 	case RMPOOL_REASON_MEMLOCK:
 		snprintf(out, size,

@@ -106,6 +106,23 @@ static void limits_are_told_with_numbers(void **state)
 			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
 }
 
+/* A limit of a peer comes without numbers: none are made up. */
+static void limits_without_numbers(void **state)
+{
+	struct rmpool_error detail = { .reason = RMPOOL_REASON_REMOTE_KEYS };
+
+	(void)state;
+	rmpl_fail(ENOSPC, &detail, NULL, "x");
+	assert_string_equal(rmpool_error(),
+			    "x: the remote segment has more keys than are kept for one segment");
+	/* a limit of 0 is one all the same */
+	detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_MEMLOCK, .need = 4096,
+	};
+	rmpl_fail(ENOMEM, &detail, NULL, "x");
+	assert_non_null(strstr(rmpool_error(), "RLIMIT_MEMLOCK is 0 bytes"));
+}
+
 static void unknown_reason_counts_as_none(void **state)
 {
 	const struct rmpool_error detail = { .reason = 999, .limit = 5 };
@@ -223,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_reason_has_its_own_text),
 		cmocka_unit_test(limits_are_told_with_numbers),
+		cmocka_unit_test(limits_without_numbers),
 		cmocka_unit_test(unknown_reason_counts_as_none),
 		cmocka_unit_test(long_texts_are_cut),
 		cmocka_unit_test(bytes_are_exact),
