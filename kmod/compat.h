@@ -6,6 +6,7 @@
 #define RMP_COMPAT_H
 
 #include <linux/backing-dev.h>
+#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
@@ -98,6 +99,32 @@ static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
 				     struct page **pages)
 {
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#endif
+
+#ifdef RMP_HAVE_VM_FLAGS_SET
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vm_flags_set(vma, flags);
+}
+#else
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+#ifdef RMP_HAVE_EVENTFD_SIGNAL_ONE_ARG
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx);
+}
+#else
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx, 1);
 }
 #endif
 

@@ -271,6 +271,8 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 			at->chunk += room;
 		}
 	}
+	at->device = 0;
+	at->chunk = 0;
 	return any || keys_write_bare(w, &run);
 }
 

@@ -95,6 +95,7 @@ void rmp_peer_exit(void);
 int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
 int rmp_peer_del(const char *name);
 struct rmp_peer *rmp_peer_find(const char *name);
+void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_put(struct rmp_peer *peer);
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
 u32 rmp_peer_count(void);

@@ -63,7 +63,6 @@ struct rmp_memory {
  */
 struct rmp_region {
 	struct kref ref;
-	struct rmp_memory *mem;
 	u64 id;
 	u32 handle;
 	struct interval_tree_node node;

@@ -460,9 +460,9 @@ void rmp_rseg_put(struct rmp_rseg *rseg)
 	rmp_peer_put(peer);
 }
 
-struct rmp_flow *rmp_rseg_flow(struct rmp_rseg *rseg)
+struct rmp_peer *rmp_rseg_peer(struct rmp_rseg *rseg)
 {
-	return rmp_peer_flow(rseg->peer);
+	return rseg->peer;
 }
 
 static long time_left(unsigned long deadline, bool forever)

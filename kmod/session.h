@@ -105,7 +105,6 @@ struct rmp_peer {
 
 /* peer.c */
 extern const struct rmp_peer_ops *rmp_peer_ops;
-void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_kick(struct rmp_peer *peer);
 /* By address of a connect request; makes a dynamic one under accept=any. */
 struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr);
