@@ -569,8 +569,6 @@ static int put_msg(void *buf, size_t size, struct rmp_msg *msg, size_t more)
 	if (s.bad)
 		return -EMSGSIZE;
 	len = (size_t)(s.pos - (u8 *)buf) + more;
-	if (len > RMP_WIRE_MSG_MAX)
-		return -EMSGSIZE;
 	/* Now that the length is known, the header once more. */
 	length = (u16)len;
 	s = stream_put(buf, size);

@@ -506,6 +506,35 @@ static void test_replace(struct kunit *test)
 	rmp_rregion_put(rr);
 }
 
+static void test_drop_device(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr;
+	u64 iova;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 3), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 1 << 20, 10, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	rmp_keycache_drop_device(&c->kc, 1);
+	rmp_keycache_drop_device(&c->kc, 31);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	/* The others keep theirs, also those behind it. */
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 0, 0));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 2, CHUNK, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 2, 1));
+	/* Told anew, it is back. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 2), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 1, 0));
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 10);
+	rmp_rregion_put(rr);
+}
+
 static void test_key_limit(struct kunit *test)
 {
 	struct cache *c = test->priv;
@@ -817,6 +846,7 @@ static struct kunit_case keycache_cases[] = {
 	KUNIT_CASE(test_contradiction),
 	KUNIT_CASE(test_overlap),
 	KUNIT_CASE(test_replace),
+	KUNIT_CASE(test_drop_device),
 	KUNIT_CASE(test_key_limit),
 	KUNIT_CASE(test_region_limit),
 	KUNIT_CASE(test_remove),

@@ -788,9 +788,12 @@ static void test_decode_refused(void **state)
 	set_length(buf, RMP_WIRE_MSG_MAX + 1);
 	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
 
-	/* Unknown types are named as such, whatever is in them. */
-	set_length(buf, len);
+	/* Unknown types are named as such, whatever is in them, up to the limit. */
 	buf[5] = 17;
+	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
+	set_length(buf, RMP_WIRE_MSG_MAX);
+	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX), -ENOMSG);
+	set_length(buf, len);
 	assert_int_equal(decode_checked(buf, len), -ENOMSG);
 	buf[5] = 0;
 	assert_int_equal(decode_checked(buf, len), -ENOMSG);
