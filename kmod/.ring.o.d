@@ -1,4 +1,4 @@
-flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
+ring.o: /tmp/kb-6.12.117+deb12-amd64/kmod/ring.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler-version.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kconfig.h \
  include/generated/autoconf.h \
@@ -6,13 +6,16 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler-context-analysis.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler_attributes.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler-gcc.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/slab.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/bug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stringify.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/instrumentation.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/objtool.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/objtool_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/eventfd.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/wait.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/container_of.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/build_bug.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler_types.h \
+ arch/x86/include/generated/asm/rwonce.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/rwonce.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-checks.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/types.h \
  arch/x86/include/generated/uapi/asm/types.h \
@@ -25,24 +28,29 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/posix_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stddef.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/stddef.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/posix_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/posix_types_64.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/posix_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kcsan-checks.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/poison.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/const.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/const.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/const.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/barrier.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/alternative.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stringify.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/asm.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/extable_fixup_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/bug.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/instrumentation.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/objtool.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/objtool_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/bug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler.h \
- arch/x86/include/generated/asm/rwonce.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/rwonce.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-checks.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kcsan-checks.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/once_lite.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/panic.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/printk.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stdarg.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/init.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/build_bug.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kern_levels.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/linkage.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/export.h \
@@ -50,9 +58,6 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/ibt.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ratelimit_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bits.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/const.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/const.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/const.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/bits.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/bits.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/overflow.h \
@@ -79,13 +84,7 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/jump_label.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/jump_label.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/nops.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cache.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/kernel.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sysinfo.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cache.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/gfp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/gfp_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmzone.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/barrier.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/spinlock.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/typecheck.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/preempt.h \
@@ -98,6 +97,10 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/threads.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu-defs.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/current.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cache.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/kernel.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sysinfo.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cache.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/static_call_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/irqflags.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/irqflags_types.h \
@@ -109,7 +112,6 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cc_platform.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/nospec-branch.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/static_key.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/alternative.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cpufeatures.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/required-features.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/disabled-features.h \
@@ -129,15 +131,13 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/kaslr.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pgtable_64_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/sparsemem.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bug.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cpumask.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kernel.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/align.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/array_size.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/container_of.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bitops.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/bitops/generic-non-atomic.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/barrier.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/barrier.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/bitops.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/bitops/sched.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/arch_hweight.h \
@@ -183,6 +183,7 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/atomic/atomic-arch-fallback.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/atomic/atomic-long.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/atomic/atomic-instrumented.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/gfp_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/numa.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/frame.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/thread_info.h \
@@ -216,8 +217,6 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bottom_half.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/lockdep.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/smp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/poison.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/smp_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/llist.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/smp.h \
@@ -234,22 +233,99 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rwlock.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/spinlock_api_smp.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rwlock_api_smp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_nulls.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/wait.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seqlock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mutex.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/osq_lock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/debug_locks.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/alloc_tag.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/codetag.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmdebug.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sched.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pid_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sem_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/shm.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/shmparam.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kmsan_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mutex_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seqlock_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/nodemask.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/osq_lock.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/plist_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hrtimer_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timerqueue_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rbtree_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timer_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seccomp_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/nodemask_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/random.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/random.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/refcount_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/resource.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/resource.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/time_types.h \
+ arch/x86/include/generated/uapi/asm/resource.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/resource.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/resource.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/latencytop.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/prio.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/signal_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/signal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/signal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/signal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/signal-defs.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/siginfo.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/siginfo.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/syscall_user_dispatch_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mm_types_task.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tlbbatch.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netdevice_xmit.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/task_io_accounting.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/posix-timers_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/rseq.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seqlock_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kcsan.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rv.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/livepatch_sched.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uidgid_types.h \
+ arch/x86/include/generated/asm/kmap_size.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/kmap_size.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/ext.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/eventfd.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fcntl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/stat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/stat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time64.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time64.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/time.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time32.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timex.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/timex.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/timex.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tsc.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/msr.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/msr-index.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/msr.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ioctl.h \
  arch/x86/include/generated/uapi/asm/ioctl.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/ioctl.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/ioctl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/shared/msr.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/tracepoint-defs.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time32.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uidgid.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highuid.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/fcntl.h \
+ arch/x86/include/generated/uapi/asm/fcntl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/fcntl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/openat2.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mm.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/gfp.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmzone.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_nulls.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seqlock.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mutex.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/debug_locks.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/nodemask.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/random.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/random.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/irqnr.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/irqnr.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/prandom.h \
@@ -258,16 +334,12 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page-flags-layout.h \
  include/generated/bounds.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mm_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mm_types_task.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tlbbatch.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/auxvec.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/auxvec.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/auxvec.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kref.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/refcount.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/refcount_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rbtree.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rbtree_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcupdate.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/context_tracking_irq.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcutree.h \
@@ -283,66 +355,6 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timer.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ktime.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/jiffies.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time64.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time64.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/time.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/time_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/time32.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timex.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/timex.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/timex.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tsc.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/msr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/msr-index.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/msr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/shared/msr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/alloc_tag.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/codetag.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmdebug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sched.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pid_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sem_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/shm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/shmparam.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kmsan_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/plist_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hrtimer_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timerqueue_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/timer_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seccomp_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/resource.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/resource.h \
- arch/x86/include/generated/uapi/asm/resource.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/resource.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/resource.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/latencytop.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/prio.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/signal_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/signal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/signal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/signal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/signal-defs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/siginfo.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/siginfo.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/syscall_user_dispatch_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netdevice_xmit.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/task_io_accounting.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/posix-timers_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/rseq.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kcsan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rv.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/livepatch_sched.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uidgid_types.h \
- arch/x86/include/generated/asm/kmap_size.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/kmap_size.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/ext.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/tracepoint-defs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time32.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/time.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/jiffies.h \
  include/generated/timeconst.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/ktime.h \
@@ -371,96 +383,16 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/apicdef.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/topology.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cpu_smt.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu-refcount.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hash.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-enabled.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-tags.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/flow.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/qp.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/peer.h \
- /tmp/kb-6.12.117+deb12-amd64/uapi/linux/rmpool_netlink.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/cm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/rdma_cm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/socket.h \
- arch/x86/include/generated/uapi/asm/socket.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/socket.h \
- arch/x86/include/generated/uapi/asm/sockios.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/sockios.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sockios.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uio.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/uio.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/socket.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/in6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/in6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/libc-compat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_addr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ethtool.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/stat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/stat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uidgid.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highuid.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sem.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sem.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ipc.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rhashtable-types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ipc.h \
- arch/x86/include/generated/uapi/asm/ipcbuf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/ipcbuf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/sembuf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/hdlc/ioctl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/wait_bit.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kdev_t.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/kdev_t.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dcache.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rculist.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rculist_bl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_bl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bit_spinlock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/lockref.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stringhash.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/path.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_lru.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/shrinker.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/xarray.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kconfig.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/mm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sync_core.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/sync_core.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/coredump.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/radix-tree.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pid.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/capability.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/capability.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/semaphore.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fcntl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/fcntl.h \
- arch/x86/include/generated/uapi/asm/fcntl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/fcntl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/openat2.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/migrate_mode.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu-rwsem.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcuwait.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/signal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/signal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/jobctl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/task.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uaccess.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fault-inject-usercopy.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/nospec.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/uaccess.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pgalloc_tag.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmap_lock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/smap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/extable.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tlbflush.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmu_notifier.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/interval_tree.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/invpcid.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pti.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu-refcount.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bit_spinlock.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/shrinker.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_ext.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stacktrace.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_ref.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sizes.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pgtable.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pgtable.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pkru.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/fpu/api.h \
@@ -472,6 +404,55 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/vsyscall.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/fixmap.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pgtable-invert.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-enabled.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kasan-tags.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/memremap.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ioport.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/slab.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hash.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/huge_mm.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/coredump.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fs.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/wait_bit.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kdev_t.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/kdev_t.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dcache.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rculist.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rculist_bl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_bl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/lockref.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stringhash.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/path.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/list_lru.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/xarray.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kconfig.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/mm.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sync_core.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/sync_core.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/radix-tree.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pid.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/capability.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/capability.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/semaphore.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/migrate_mode.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/percpu-rwsem.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcuwait.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/signal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/signal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/jobctl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/task.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uaccess.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fault-inject-usercopy.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/nospec.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/uaccess.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/smap.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/extable.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/tlbflush.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mmu_notifier.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/interval_tree.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/invpcid.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pti.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/uaccess_64.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/runtime-const.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/access_ok.h \
@@ -507,35 +488,6 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dqblk_qtree.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/projid.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/quota.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/aio_abi.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/unistd.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/unistd.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/unistd.h \
- arch/x86/include/generated/uapi/asm/unistd_64.h \
- arch/x86/include/generated/asm/unistd_64_x32.h \
- arch/x86/include/generated/asm/unistd_32_ia32.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/compat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/task_stack.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/magic.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/user32.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/compat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/syscall_wrapper.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/if_ether.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/skbuff.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bvec.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highmem.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cacheflush.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cacheflush.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pgalloc_tag.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_ext.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stacktrace.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_ref.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sizes.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pgtable.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/memremap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ioport.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/huge_mm.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kobject.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sysfs.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kernfs.h \
@@ -544,19 +496,11 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/secretmem.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vmstat.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vm_event_item.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/cacheflush.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kmsan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dma-direction.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hardirq.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/context_tracking_state.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ftrace_irq.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vtime.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/hardirq.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highmem-internal.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/checksum.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/checksum.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/checksum_64.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dma-mapping.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vmalloc.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/vmalloc.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pgtable_areas.h \
+ /tmp/kb-6.12.117+deb12-amd64/kmod/compat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/backing-dev.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/device.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dev_printk.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/energy_model.h \
@@ -577,6 +521,40 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/elf.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/elf.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/ia32.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sem.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sem.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ipc.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rhashtable-types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ipc.h \
+ arch/x86/include/generated/uapi/asm/ipcbuf.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/ipcbuf.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/sembuf.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/socket.h \
+ arch/x86/include/generated/uapi/asm/socket.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/socket.h \
+ arch/x86/include/generated/uapi/asm/sockios.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/sockios.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/sockios.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/uio.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/uio.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/socket.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/libc-compat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/hdlc/ioctl.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/aio_abi.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/unistd.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/unistd.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/uapi/asm/unistd.h \
+ arch/x86/include/generated/uapi/asm/unistd_64.h \
+ arch/x86/include/generated/asm/unistd_64_x32.h \
+ arch/x86/include/generated/asm/unistd_32_ia32.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/compat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sched/task_stack.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/magic.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/user32.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/compat.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/syscall_wrapper.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/user.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/user_64.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/fsgsbase.h \
@@ -594,58 +572,24 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/orc_types.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/device.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pm_wakeup.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/scatterlist.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/io.h \
- arch/x86/include/generated/asm/early_ioremap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/early_ioremap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/shared/io.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/io.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/iomap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/pci_iomap.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/logic_pio.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/fwnode.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netdev_features.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/flow_dissector.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/siphash.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_ether.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/pkt_cls.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/pkt_sched.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_packet.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/flow.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netfilter/nf_conntrack_common.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netfilter/nf_conntrack_common.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/net_debug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/dropreason-core.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netmem.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/scm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/net.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/sockptr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/net.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/file.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/security.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kernel_read_file.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bpf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/bpf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/bpf_common.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/filter.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kallsyms.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/sections.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/sections.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bpfptr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/btf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bsearch.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/btf_ids.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/btf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcupdate_trace.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/static_call.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cpu.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/node.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cpuhotplug.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cpuhplock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/static_call.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/text-patching.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/memcontrol.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/writeback.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/flex_proportions.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/backing-dev-defs.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/blk_types.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bvec.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highmem.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cacheflush.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cacheflush.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/cacheflush.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kmsan.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dma-direction.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hardirq.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/context_tracking_state.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ftrace_irq.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vtime.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/hardirq.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/highmem-internal.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pagevec.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cgroup.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/cgroupstats.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/taskstats.h \
@@ -661,6 +605,8 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/irqreturn.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/irq.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/irq_vectors.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/sections.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/sections.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cgroup-defs.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/u64_stats_sync.h \
  arch/x86/include/generated/asm/local64.h \
@@ -671,185 +617,27 @@ flow.o: /tmp/kb-6.12.117+deb12-amd64/kmod/flow.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kthread.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cgroup_subsys.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cgroup_refcnt.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_counter.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vmpressure.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/eventfd.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/eventfd.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/writeback.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/flex_proportions.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/backing-dev-defs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/blk_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pagevec.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bio.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/mempool.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cfi.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/cfi.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bpf_types.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/lsm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/compat.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ethtool.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/net_tstamp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/in.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/in.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/if_arp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_arp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netdevice.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/delay.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/delay.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/delay.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/prefetch.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dynamic_queue_limits.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/net_namespace.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/core.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/mib.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/snmp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/snmp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/unix.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/packet.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/ipv4.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inet_frag.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/ipv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/dst_ops.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/icmpv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/nexthop.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/ieee802154_6lowpan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/sctp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/netfilter.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netfilter_defs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netfilter.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/conntrack.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netfilter/nf_conntrack_tcp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netfilter/nf_conntrack_tcp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netfilter/nf_conntrack_dccp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netfilter/nf_conntrack_tuple_common.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/netfilter/nf_conntrack_sctp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netfilter/nf_conntrack_sctp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/flow_table.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/nftables.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/xfrm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/xfrm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/mpls.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/can.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/xdp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/smc.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/bpf.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/mctp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/net_trackers.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ref_tracker.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/stackdepot.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/seq_file_net.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/dcbnl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/dcbnl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netprio_cgroup.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/neighbour.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netdevice.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/if_link.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_link.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_bonding.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/netdev.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hashtable.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/inetdevice.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ip.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ip.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rtnetlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/rtnetlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_addr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/if_vlan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/etherdevice.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/crc32.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/bitrev.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/unaligned.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/unaligned/packed_struct.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/vdso/unaligned.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/if_vlan.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/ipv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/ipv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/ipv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/tcp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/win_minmax.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rculist_nulls.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hugetlb.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/hugetlb_inline.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/userfaultfd_k.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/userfaultfd.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/swap.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/memcontrol.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/page_counter.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vmpressure.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/node.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pagemap.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/mempolicy.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/swapops.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/linux/swapfile.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/hugetlb.h \
+ /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/hugetlb.h \
+ /tmp/kb-6.12.117+deb12-amd64/kmod/ring.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/poll.h \
  arch/x86/include/generated/uapi/asm/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/eventpoll.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/indirect_call_wrapper.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/dst.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/rcuref.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/neighbour.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/rtnetlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/tcp_states.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/net_tstamp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/l3mdev.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/fib_rules.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/fib_rules.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/fib_notifier.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inet_connection_sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inet_sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/jhash.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/request_sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/rstreason.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/mptcp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/mptcp_pm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/netns/hash.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inet_timewait_sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/timewait_sock.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/tcp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/udp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/udp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/jump_label_ratelimit.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/if_inet6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inet_dscp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/ip.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/route.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/inetpeer.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/ip_fib.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/in_route.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/arp.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/ndisc.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/ipv6_stubs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/icmpv6.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/route.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/net/lwtunnel.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/lwtunnel.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_verbs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/irq_poll.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cgroup_rdma.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dim.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_verbs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/rdma_counter.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/linux/pid_namespace.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/restrack.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/rdma_netlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/rdma_netlink.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/signature.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/rdma_user_ioctl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_mad.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/rdma_user_ioctl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/hfi/hfi1_ioctl.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/rdma_user_ioctl_cmds.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_ioctl_verbs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_verbs.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_pack.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_sa.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_mad.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_mad.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/opa_addr.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/opa_smi.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/rdma/ib_smi.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/rdma_user_cm.h \
- /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/rdma/ib_user_sa.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/device.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/rmpool.h \
- /tmp/kb-6.12.117+deb12-amd64/uapi/linux/rmpool.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/wire.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/endpoint.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/keycache.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/sched.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/pure.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/transfer.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/region.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/rsegment.h
+ /tmp/kb-6.12.117+deb12-amd64/uapi/linux/rmpool.h
