@@ -344,7 +344,6 @@ static int rmp_nl_segment_one(struct rmp_segment *segment, void *arg)
 	struct rmp_nl_owner_dump *dump = arg;
 	int err = 0;
 
-	cond_resched();
 	if (!segment->dead && rmp_nl_owner_sees(dump, segment->uid))
 		err = rmp_nl_fill_segment(dump->msg, segment);
 	if (!err)
@@ -371,7 +370,6 @@ static int rmp_nl_region_one(struct rmp_region *region, void *arg)
 	struct rmp_nl_owner_dump *dump = arg;
 	int err = 0;
 
-	cond_resched();
 	if (!READ_ONCE(region->dead) &&
 	    rmp_nl_owner_sees(dump, region->mem->uid))
 		err = rmp_nl_fill_region(dump->msg, region);

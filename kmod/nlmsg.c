@@ -94,8 +94,7 @@ int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 		rmp_nl_put_endpoint(skb, RMPOOL_A_NODE_ADVERTISE,
 				    &node.advertise) ||
 		nla_put_u8(skb, RMPOOL_A_NODE_ACCEPT_ANY, node.accept_any) ||
-		rmp_nl_put_text(skb, RMPOOL_A_NODE_VERSION,
-				THIS_MODULE->version) ||
+		nla_put_string(skb, RMPOOL_A_NODE_VERSION, RMPOOL_VERSION) ||
 		nla_put_u32(skb, RMPOOL_A_NODE_ABI, RMPOOL_ABI_VERSION));
 }
 

@@ -69,11 +69,16 @@ static void node_resolve_advertise(struct rmp_node *node)
 	}
 }
 
-void rmp_node_get(struct rmp_node *node)
+void rmp_node_settings(struct rmp_node *node)
 {
 	mutex_lock(&rmp_node_lock);
 	*node = rmp_this_node;
 	mutex_unlock(&rmp_node_lock);
+}
+
+void rmp_node_get(struct rmp_node *node)
+{
+	rmp_node_settings(node);
 	node_resolve_advertise(node);
 }
 

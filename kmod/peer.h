@@ -157,7 +157,7 @@ struct rmp_node {
 
 /* @listen has the real port, @advertise is resolved as said above. */
 void rmp_node_get(struct rmp_node *node);
-/* As last given to rmp_node_set(): to change one setting and keep the others. */
+/* @advertise as it was set: to change one setting and keep the others. */
 void rmp_node_settings(struct rmp_node *node);
 /* Name of this node alone, cheap. */
 void rmp_node_name(char name[RMPOOL_NAME_MAX]);
