@@ -312,7 +312,7 @@ struct rmpool_segment_list {
  * @offset: in the segment
  * @segment: handle from SEGMENT_OPEN
  * @op: RMPOOL_OP_PUT or RMPOOL_OP_GET
- * @class: RMPOOL_CLASS_*
+ * @prio: RMPOOL_CLASS_*
  * @flags: zero
  * @timeout_ms: after that many milliseconds the request ends with ETIMEDOUT
  *	at the latest; 0: the module's default
@@ -329,7 +329,7 @@ struct rmpool_request {
 	__u64 offset;
 	__u32 segment;
 	__u8 op;
-	__u8 class;
+	__u8 prio;
 	__u16 flags;
 	__u32 timeout_ms;
 	__u32 reserved[5];
