@@ -42,6 +42,10 @@ extern "C" {
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
 /* ------------------------------------------------------------------ errors */
 
 /* The sentence about the last call of this thread that failed. Never NULL;
@@ -143,7 +147,9 @@ int rmpool_segment_regions(struct rmpool *pool, uint32_t segment,
 /*
  * Put @length bytes at @addr to @offset of an opened segment, or get them from
  * there, and wait for the end. The memory must lie in one registered region.
- * @timeout_ms 0: the module's default for requests.
+ * @timeout_ms 0: the module's default for requests. Where rmpool_error() says
+ * so after a failure, a device may still use the memory: unregister it before
+ * it is used for something else.
  */
 int rmpool_put(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       const void *addr, size_t length, int timeout_ms);
@@ -155,6 +161,7 @@ int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
  * entries, filled in order of the requests. Returns how many have a status
  * other than 0, or a negative errno: with -EINTR and -ETIMEDOUT the results
  * are filled in as far as they are known, with others nothing was started.
+ * @timeout_ms 0 or negative: only the time-outs in the requests count.
  */
 int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
 		    uint32_t nr, struct rmpool_completion *results,
@@ -401,22 +408,24 @@ int rmpool_nl_event(struct rmpool_nl *nl, const struct rmpool_nl_event **event);
 #define RMPOOL_ENDPOINT_MAX	272	/* longest endpoint, with the final NUL */
 
 #define RMPOOL_ENDPOINT_LOOPBACK (1U << 0) /* a loopback address is meant */
-#define RMPOOL_ENDPOINT_LISTEN	(1U << 1) /* to listen at: any address ("[::]",
-					   * "0.0.0.0") and port 0 (the node
-					   * chooses) are allowed as well
-					   */
+#define RMPOOL_ENDPOINT_LISTEN	(1U << 1) /* "0.0.0.0" and "[::]" are meant */
 
-/* host: an IP address in its usual form and without brackets, or a name. */
+/*
+ * host: an IP address in its usual form, without brackets, a link-local one
+ * with "%" and the interface number where that matters; or a name.
+ */
 struct rmpool_endpoint {
 	char host[RMPOOL_HOST_MAX];
-	uint16_t port;
+	uint16_t port;			/* 1 to 65535 */
 	uint16_t family;		/* AF_INET, AF_INET6; AF_UNSPEC: a name */
 };
 
 /*
  * Read "v1:<host>:<port>"; without "v1:" it is read as version 1, an IPv6
- * address stands in brackets. -EINVAL: malformed. -EPROTONOSUPPORT: another
- * version. -EADDRNOTAVAIL: loopback or any address that @flags do not allow.
+ * address stands in brackets. The kernel takes the same, but for names, which
+ * rmpool_endpoint_resolve() replaces. -EINVAL: malformed. -EPROTONOSUPPORT:
+ * another version. -EADDRNOTAVAIL: an address that only @flags would allow.
+ * Nothing is written on error.
  */
 int rmpool_endpoint_parse(const char *text, unsigned int flags,
 			  struct rmpool_endpoint *endpoint);
@@ -425,7 +434,9 @@ int rmpool_endpoint_parse(const char *text, unsigned int flags,
 int rmpool_endpoint_format(const struct rmpool_endpoint *endpoint, char *text,
 			   size_t size);
 
-/* Replace a name by its first IP address; may ask a name server. */
+/* Replace a name by its first IP address that @flags allow; may ask a name
+ * server, and wait for it.
+ */
 int rmpool_endpoint_resolve(struct rmpool_endpoint *endpoint,
 			    unsigned int flags);
 
@@ -445,6 +456,10 @@ const char *rmpool_event_name(uint32_t change);
 const char *rmpool_peer_state_name(uint32_t state);
 const char *rmpool_rail_state_name(uint32_t state);
 const char *rmpool_port_state_name(uint32_t state);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
