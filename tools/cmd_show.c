@@ -159,7 +159,8 @@ static void print_limits(const struct rmpool_info *info)
 		print_field("memlock", "none");
 	else
 		print_field("memlock", "%s (%" PRIu64 " bytes), RLIMIT_MEMLOCK",
-			    format_bytes(size, sizeof(size), info->memlock), info->memlock);
+			    format_bytes(size, sizeof(size), info->memlock),
+			    (uint64_t)info->memlock);
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);
 	print_field("regions", "%u", info->regions_max);
@@ -204,7 +205,7 @@ static int run_info(int nr, const char *const *operands)
 	ask_netlink(&module);
 	ask_device(&module);
 	if (!module.by_device && !module.by_netlink)
-		return fail_open(module.device_error, "info");
+		return fail_open(module.device_error);
 	if (!module.by_device)
 		/* The text of the last call, which was to the device. */
 		warn_text("limits are not shown", "%s", rmpool_error());
@@ -282,10 +283,10 @@ static int run_device(int nr, const char *const *operands)
 	(void)operands;
 	error = rmpool_nl_open(&nl);
 	if (error)
-		return fail_open(error, "device");
+		return fail_open(error);
 	list_start(&list, titles);
 	error = rmpool_nl_devices(nl, add_device, &list);
-	code = error ? fail_library(error, "device") : EXIT_OK;
+	code = error ? fail_library(error) : EXIT_OK;
 	rmpool_nl_close(nl);
 	return list_end(&list, code, "devices", "no RDMA device on this host");
 }

@@ -4,7 +4,8 @@
  * flag and the system call that blocks would be lost. So the first one starts
  * a timer that interrupts again and again, until interrupt_settle().
  *
- * The handlers touch sig_atomic_t variables and setitimer() only.
+ * The handlers touch a sig_atomic_t variable and setitimer(), which is only a
+ * system call.
  */
 #include <stdbool.h>
 #include <sys/time.h>
@@ -62,6 +63,7 @@ int interrupted(void)
 void interrupt_settle(void)
 {
 	set_timer(false);
+	signal_seen = 0;
 }
 
 void interrupt_set(sigset_t *set)

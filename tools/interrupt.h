@@ -12,7 +12,10 @@
 void interrupt_setup(void);
 /* The signal that came, or 0. */
 int interrupted(void);
-/* The signal is dealt with: what cleans up may block again. */
+/*
+ * The signal is dealt with: interrupted() is 0, and what cleans up may block,
+ * until another signal comes.
+ */
 void interrupt_settle(void);
 /* The signals meant, for sigprocmask(). */
 void interrupt_set(sigset_t *set);

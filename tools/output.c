@@ -118,9 +118,10 @@ static int complain(char *what, char *why, json_t *error, int code)
 	return code;
 }
 
-static int library_failed(int error, enum exit_code code, char *what)
+static int library_failed(int error, enum exit_code code)
 {
 	const struct rmpool_error detail = *rmpool_error_detail();
+	char *what = need_memory(strdup(output.command));
 	char *why = need_memory(strdup(rmpool_error()));
 	json_t *object = NULL;
 
@@ -137,45 +138,49 @@ static int library_failed(int error, enum exit_code code, char *what)
 	return complain(what, why, object, (int)code);
 }
 
-int fail_library(int error, const char *what, ...)
+int fail_library(int error)
 {
-	va_list list;
-	char *text;
-
-	va_start(list, what);
-	text = format_text(what, list);
-	va_end(list);
-	return library_failed(error, exit_code_of(error), text);
+	return library_failed(error, exit_code_of(error));
 }
 
-int fail_open(int error, const char *what, ...)
+int fail_open(int error)
 {
-	enum exit_code code = exit_code_of(error);
-	va_list list;
-	char *text;
+	bool absent = error == -ENOENT || error == -ENXIO;
 
-	if (error == -ENOENT || error == -ENXIO)
-		code = EXIT_UNAVAILABLE;
-	va_start(list, what);
-	text = format_text(what, list);
-	va_end(list);
-	return library_failed(error, code, text);
+	return library_failed(error, absent ? EXIT_UNAVAILABLE : exit_code_of(error));
+}
+
+static int number_failed(int number, const char *why, const char *what, va_list list)
+{
+	enum exit_code code = exit_code_of(-number);
+	char *text = format_text(what, list);
+	json_t *object = NULL;
+
+	if (output.json)
+		object = error_object(text, why, -number, (int)code);
+	return complain(text, need_memory(strdup(why)), object, (int)code);
 }
 
 int fail_system(int number, const char *what, ...)
 {
-	enum exit_code code = exit_code_of(-number);
-	json_t *object = NULL;
 	va_list list;
-	char *text, *why;
+	int code;
 
 	va_start(list, what);
-	text = format_text(what, list);
+	code = number_failed(number, strerror(number), what, list);
 	va_end(list);
-	why = need_memory(strdup(strerror(number)));
-	if (output.json)
-		object = error_object(text, why, -number, (int)code);
-	return complain(text, why, object, (int)code);
+	return code;
+}
+
+int fail_why(int number, const char *why, const char *what, ...)
+{
+	va_list list;
+	int code;
+
+	va_start(list, what);
+	code = number_failed(number, why, what, list);
+	va_end(list);
+	return code;
 }
 
 int fail_text(enum exit_code code, const char *what, const char *why, ...)
@@ -192,9 +197,9 @@ int fail_text(enum exit_code code, const char *what, const char *why, ...)
 	return complain(need_memory(strdup(what)), text, object, (int)code);
 }
 
-int fail_signal(const char *what, int signal)
+int fail_signal(int signal)
 {
-	return fail_text((enum exit_code)(EXIT_SIGNAL + signal), what, "interrupted");
+	return fail_text((enum exit_code)(EXIT_SIGNAL + signal), output.command, "interrupted");
 }
 
 void warn_text(const char *what, const char *why, ...)
@@ -209,19 +214,33 @@ void warn_text(const char *what, const char *why, ...)
 	free(text);
 }
 
+static void print_list(const char *format, va_list list)
+{
+	char *text = printable(format_text(format, list));
+
+	puts(text);
+	fflush(stdout);
+	free(text);
+}
+
+void print_line(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	print_list(format, list);
+	va_end(list);
+}
+
 void say(const char *format, ...)
 {
 	va_list list;
-	char *text;
 
 	if (output.quiet || output.json)
 		return;
 	va_start(list, format);
-	text = printable(format_text(format, list));
+	print_list(format, list);
 	va_end(list);
-	puts(text);
-	fflush(stdout);
-	free(text);
 }
 
 void print_field(const char *name, const char *value, ...)

@@ -28,6 +28,7 @@ enum exit_code {
 struct output {
 	bool json;
 	bool quiet;
+	const char *command;	/* that runs, for messages */
 };
 
 extern struct output output;
@@ -37,27 +38,32 @@ extern struct output output;
  * the key "error" on standard output as well. They return the exit code.
  */
 
-/* A library call failed with @error, a negative errno; its text is the why. */
-int fail_library(int error, const char *what, ...)
-	__attribute__((format(printf, 2, 3)));
+/* A library call failed with @error, a negative errno; WHAT is the command, its
+ * text the WHY.
+ */
+int fail_library(int error);
 /* The same for rmpool_open() and rmpool_nl_open(): nothing there means that
  * the module is not loaded.
  */
-int fail_open(int error, const char *what, ...)
-	__attribute__((format(printf, 2, 3)));
+int fail_open(int error);
 /* A system call failed with the errno @number. */
 int fail_system(int number, const char *what, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The same with a text of its own. */
+int fail_why(int number, const char *why, const char *what, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Something is not as it must be. */
 int fail_text(enum exit_code code, const char *what, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
-int fail_signal(const char *what, int signal);
+int fail_signal(int signal);
 /* The exit code that stands for a negative errno. */
 enum exit_code exit_code_of(int error);
 
 /* "rmpool: WHAT: WHY" without failing. */
 void warn_text(const char *what, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
+/* A line on standard output. */
+void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Something for the person at the terminal, not with -q or -j. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
