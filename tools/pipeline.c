@@ -91,7 +91,8 @@ int pipeline_submit(struct pipeline *pipe)
 	return 0;
 }
 
-static void reap(struct pipeline *pipe)
+/* Takes what has ended. 0 or a negative errno. */
+static int reap(struct pipeline *pipe)
 {
 	struct rmpool_completion ends[PIPELINE_SLOTS];
 	int i, nr = rmpool_poll(pipe->pool, ends, PIPELINE_SLOTS);
@@ -102,17 +103,20 @@ static void reap(struct pipeline *pipe)
 		slot->end = ends[i];
 		slot->done = true;
 	}
+	return nr < 0 ? nr : 0;
 }
 
 int pipeline_oldest(struct pipeline *pipe, struct slot **oldest)
 {
 	struct slot *slot = &pipe->slots[pipe->first];
-	int available;
+	int available, error;
 
 	for (;;) {
 		if (interrupted())
 			return -EINTR;
-		reap(pipe);
+		error = reap(pipe);
+		if (error)
+			return error;
 		if (slot->done)
 			break;
 		/* Ends by the time-out of the requests at the latest. */
@@ -142,7 +146,8 @@ static void settle(struct pipeline *pipe)
 
 	rmpool_cancel_all(pipe->pool);
 	while (pipe->used) {
-		reap(pipe);
+		if (reap(pipe))
+			return;
 		if (pipe->slots[pipe->first].done) {
 			pipeline_release(pipe);
 			continue;
