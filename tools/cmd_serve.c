@@ -180,9 +180,8 @@ static void tell_ready(const struct served *served)
 		print_json_line(event);
 		return;
 	}
-	say("ready: %s+%" PRIu64 ", %zu bytes (%s), peers may %s; Ctrl-C ends",
-	    served->address, served->offset, served->length,
-	    format_bytes(size, sizeof(size), served->length),
+	say("ready: %s+%" PRIu64 ", %s, peers may %s; Ctrl-C ends", served->address,
+	    served->offset, format_exact(size, sizeof(size), served->length),
 	    read_only ? "read" : "read and write");
 }
 

@@ -158,9 +158,8 @@ static void print_limits(const struct rmpool_info *info)
 	if (info->memlock == UINT64_MAX)
 		print_field("memlock", "none");
 	else
-		print_field("memlock", "%s (%" PRIu64 " bytes), RLIMIT_MEMLOCK",
-			    format_bytes(size, sizeof(size), info->memlock),
-			    (uint64_t)info->memlock);
+		print_field("memlock", "%s, RLIMIT_MEMLOCK",
+			    format_exact(size, sizeof(size), info->memlock));
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);
 	print_field("regions", "%u", info->regions_max);

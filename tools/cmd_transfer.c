@@ -283,9 +283,9 @@ static void close_transfer(struct transfer *transfer)
 	rmpool_close(transfer->pipe.pool);
 }
 
-static void report(const struct transfer *transfer, const char *preposition, bool to_stderr)
+static void report(const struct transfer *transfer, const char *preposition, FILE *to)
 {
-	char size[UNITS_TEXT_MAX], speed[UNITS_TEXT_MAX], exact[UNITS_TEXT_MAX] = "";
+	char size[UNITS_TEXT_MAX], speed[UNITS_TEXT_MAX];
 	double rate = transfer->done ? (double)transfer->done / transfer->seconds : 0;
 
 	if (output.json) {
@@ -302,18 +302,10 @@ static void report(const struct transfer *transfer, const char *preposition, boo
 	}
 	if (output.quiet)
 		return;
-	if (transfer->done >= 1024)
-		snprintf(exact, sizeof(exact), " (%s)",
-			 format_bytes(size, sizeof(size), transfer->done));
+	format_exact(size, sizeof(size), transfer->done);
 	format_rate(speed, sizeof(speed), rate);
-	if (to_stderr)
-		fprintf(stderr, "%s %" PRIu64 " bytes%s %s %s in %.3f s, %s\n", transfer->verb,
-			transfer->done, exact, preposition, transfer->address,
-			transfer->seconds, speed);
-	else
-		print_line("%s %" PRIu64 " bytes%s %s %s in %.3f s, %s", transfer->verb,
-			   transfer->done, exact, preposition, transfer->address,
-			   transfer->seconds, speed);
+	fprintf(to, "%s %s %s %s in %.3f s, %s\n", transfer->verb, size, preposition,
+		transfer->address, transfer->seconds, speed);
 }
 
 /* Reads NODE/SEGMENT[+OFFSET]; an exit code. */
@@ -365,7 +357,7 @@ static int run_put(int nr, const char *const *operands)
 	close_transfer(&transfer);
 	close(fd);
 	if (!code)
-		report(&transfer, "to", false);
+		report(&transfer, "to", stdout);
 	return code;
 }
 
@@ -444,7 +436,7 @@ static int run_get(int nr, const char *const *operands)
 		code = get_file(&transfer);
 	close_transfer(&transfer);
 	if (!code)
-		report(&transfer, "from", to_stdout);
+		report(&transfer, "from", to_stdout ? stderr : stdout);
 	return code;
 }
 

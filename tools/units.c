@@ -94,6 +94,18 @@ const char *format_bytes(char *text, size_t room, uint64_t bytes)
 	return text;
 }
 
+const char *format_exact(char *text, size_t room, uint64_t bytes)
+{
+	char size[UNITS_TEXT_MAX];
+
+	format_bytes(size, sizeof(size), bytes);
+	if (bytes < 1024)
+		snprintf(text, room, "%s", size);
+	else
+		snprintf(text, room, "%" PRIu64 " bytes (%s)", bytes, size);
+	return text;
+}
+
 const char *format_rate(char *text, size_t room, double bytes_per_second)
 {
 	double rate = bytes_per_second / 1e6;

@@ -23,6 +23,8 @@ const char *parse_seconds(const char *text, int *ms);
 
 /* "17 bytes", "8 MiB", "12.3 MiB": powers of 1024; a whole number is exact. */
 const char *format_bytes(char *text, size_t room, uint64_t bytes);
+/* "17 bytes", "8388608 bytes (8 MiB)": always exact. */
+const char *format_exact(char *text, size_t room, uint64_t bytes);
 /* "48.3 MB/s": powers of 1000. */
 const char *format_rate(char *text, size_t room, double bytes_per_second);
 /* "0:09", "12:30", "1:02:03". */

@@ -189,7 +189,7 @@ static void test_info(void **state)
 	fake->memlock = 8 << 20;
 	result = tool_run("info");
 	assert_int_equal(result->code, 0);
-	assert_has(result->out, "8 MiB (8388608 bytes)");
+	assert_has(result->out, "8388608 bytes (8 MiB)");
 	assert_has(result->out, "v1:[::]:13579");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),

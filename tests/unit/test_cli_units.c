@@ -89,6 +89,9 @@ static void test_formats(void **state)
 	assert_string_equal(format_bytes(text, sizeof(text), 1536), "1.5 KiB");
 	assert_string_equal(format_bytes(text, sizeof(text), 8 << 20), "8 MiB");
 	assert_string_equal(format_bytes(text, sizeof(text), UINT64_MAX), "16.0 EiB");
+	assert_string_equal(format_exact(text, sizeof(text), 1000), "1000 bytes");
+	assert_string_equal(format_exact(text, sizeof(text), 5 << 20),
+			    "5242880 bytes (5 MiB)");
 	assert_string_equal(format_rate(text, sizeof(text), 48.254e6), "48.25 MB/s");
 	assert_string_equal(format_rate(text, sizeof(text), 12345e6), "12345.0 MB/s");
 	assert_string_equal(format_rate(text, sizeof(text), 1234), "0.0012 MB/s");
