@@ -58,8 +58,8 @@ static void show_node(const char *event, const struct rmpool_nl_node *node)
 	}
 	print_time();
 	print_line("node %s %s: listens at %s, accepts %s", node->name, event,
-	    *node->listen ? node->listen : "no address",
-	    node->accept_any ? "any" : "table");
+		   *node->listen ? node->listen : "no address",
+		   node->accept_any ? "any" : "table");
 }
 
 static void show_device(const char *event, const struct rmpool_nl_device *device)
@@ -72,10 +72,10 @@ static void show_device(const char *event, const struct rmpool_nl_device *device
 	}
 	print_time();
 	print_line("device %s/%u %s: %s%s%s%s%s%s%s", device->name, device->port, event,
-	    rmpool_port_state_name(device->state), *device->address ? ", " : "",
-	    device->address, device->speed ? ", " : "",
-	    speed_text(device->speed, speed, sizeof(speed)),
-	    device->usable ? "" : ", not usable: ", device->usable ? "" : device->why);
+		   rmpool_port_state_name(device->state), *device->address ? ", " : "",
+		   device->address, device->speed ? ", " : "",
+		   speed_text(device->speed, speed, sizeof(speed)),
+		   device->usable ? "" : ", not usable: ", device->usable ? "" : device->why);
 }
 
 static void show_peer(const char *event, const struct rmpool_nl_peer *peer)
@@ -91,9 +91,9 @@ static void show_peer(const char *event, const struct rmpool_nl_peer *peer)
 		up += rail->state == RMPOOL_RAIL_UP;
 	print_time();
 	print_line("peer %s %s: %s, %s, %u of %u rails up%s%s", peer->name, event,
-	    rmpool_peer_state_name(peer->state), peer->endpoint, up, peer->nr_rails,
-	    peer->reason ? ", last failure: " : "",
-	    peer->reason ? rmpool_strerror(peer->reason) : "");
+		   rmpool_peer_state_name(peer->state), peer->endpoint, up, peer->nr_rails,
+		   peer->reason ? ", last failure: " : "",
+		   peer->reason ? rmpool_strerror(peer->reason) : "");
 }
 
 static void show_segment(const char *event, const struct rmpool_nl_segment *segment)
@@ -106,9 +106,9 @@ static void show_segment(const char *event, const struct rmpool_nl_segment *segm
 	}
 	print_time();
 	print_line("segment %s %s: %s, %u region%s, generation %" PRIu64 ", process %u",
-	    segment->name, event, format_bytes(size, sizeof(size), segment->size),
-	    segment->regions, segment->regions == 1 ? "" : "s", segment->generation,
-	    segment->owner_pid);
+		   segment->name, event, format_bytes(size, sizeof(size), segment->size),
+		   segment->regions, segment->regions == 1 ? "" : "s", segment->generation,
+		   segment->owner_pid);
 }
 
 static int list_device(const struct rmpool_nl_device *device, void *arg)

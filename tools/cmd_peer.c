@@ -217,16 +217,16 @@ static void add_rail(struct table *table, const struct rmpool_nl_rail *rail)
 {
 	char put[UNITS_TEXT_MAX], got[UNITS_TEXT_MAX], flight[UNITS_TEXT_MAX];
 
-	table_note(table, "rail %u  %s  %s  %s -> %s  %u QP%s  put %s  got %s  in flight %s  "
-		   "%" PRIu64 " error%s",
+	table_note(table, "rail %-2u  %-9s  %-10s  %u QP%s  put %-10s  got %-10s  "
+		   "in flight %-10s  %" PRIu64 " error%s  %s -> %s",
 		   rail->index, rail->local, rmpool_rail_state_name(rail->state),
-		   *rail->local_address ? rail->local_address : "?",
-		   *rail->remote_address ? rail->remote_address : "?",
-		   rail->qps, rail->qps == 1 ? "" : "s",
+		   rail->qps, rail->qps == 1 ? " " : "s",
 		   format_bytes(put, sizeof(put), rail->put_bytes),
 		   format_bytes(got, sizeof(got), rail->get_bytes),
 		   format_bytes(flight, sizeof(flight), rail->outstanding),
-		   rail->errors, rail->errors == 1 ? "" : "s");
+		   rail->errors, rail->errors == 1 ? " " : "s",
+		   *rail->local_address ? rail->local_address : "?",
+		   *rail->remote_address ? rail->remote_address : "?");
 }
 
 static int add_peer(const struct rmpool_nl_peer *peer, void *arg)

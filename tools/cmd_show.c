@@ -257,7 +257,10 @@ static int add_device(const struct rmpool_nl_device *device, void *arg)
 		table_cell(list->table, "-");
 	else
 		table_cell(list->table, "%d", device->numa);
-	table_cell(list->table, "%u", device->mtu);
+	if (device->mtu)
+		table_cell(list->table, "%u", device->mtu);
+	else
+		table_cell(list->table, "-");
 	table_cell(list->table, "%s", speed_text(device->speed, speed, sizeof(speed)));
 	table_cell(list->table, "%s", format_bytes(chunk, sizeof(chunk), device->chunk));
 	table_cell(list->table, "%" PRIu64 " of %" PRIu64, device->mrs, device->max_mr);

@@ -204,7 +204,8 @@ static int put_all(struct transfer *transfer, int fd)
 	ssize_t got;
 
 	while (!ended || pipe->used) {
-		if (!ended && pipeline_free_slot(pipe)) {
+		/* What has gone wrong need not wait until all slots are full. */
+		if (!ended && pipeline_free_slot(pipe) && !pipeline_ready(pipe)) {
 			got = read_more(transfer, fd, offset, &code);
 			if (code)
 				return code;

@@ -128,6 +128,12 @@ int pipeline_oldest(struct pipeline *pipe, struct slot **oldest)
 	return 0;
 }
 
+bool pipeline_ready(struct pipeline *pipe)
+{
+	/* An error comes again when the oldest is waited for. */
+	return pipe->used && (reap(pipe) || pipe->slots[pipe->first].done);
+}
+
 void pipeline_release(struct pipeline *pipe)
 {
 	pipe->first = (pipe->first + 1) % PIPELINE_SLOTS;

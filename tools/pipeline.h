@@ -51,6 +51,8 @@ int pipeline_submit(struct pipeline *pipe);
  * the library's error; how the request ended is in slot->end.
  */
 int pipeline_oldest(struct pipeline *pipe, struct slot **slot);
+/* Whether that would not wait: the oldest, if there is one, has ended. */
+bool pipeline_ready(struct pipeline *pipe);
 /* Done with the oldest: it is free again. */
 void pipeline_release(struct pipeline *pipe);
 /* Ends what is in flight, waiting for a short time, and gives all back. */

@@ -215,8 +215,9 @@ static void test_lists(void **state)
 	assert_has(result->out, "2.5 Gbit/s");
 	assert_has(result->out, "no: no link");
 	result = tool_run("peer");
-	assert_has(result->out, "rail 0  rxe0/1  up  10.77.0.1 -> 10.77.0.2  2 QPs  "
-				"put 8 MiB  got 1000 bytes");
+	assert_has(result->out, "rail 0   rxe0/1     up          2 QPs  put 8 MiB       "
+				"got 1000 bytes");
+	assert_has(result->out, "0 errors  10.77.0.1 -> 10.77.0.2\n");
 	assert_has(result->out, "nobody listens");
 	/* A peer says what it is called; it does not rule the terminal. */
 	assert_has(result->out, "b?[2Jx");
