@@ -31,7 +31,7 @@ struct rmpl_span rmpl_message_span(const struct nlmsghdr *nlh, size_t skip)
 struct rmpl_span rmpl_nest_span(const struct nlattr *nest)
 {
 	return (struct rmpl_span){ mnl_attr_get_payload(nest),
-			      mnl_attr_get_payload_len(nest) };
+				   mnl_attr_get_payload_len(nest) };
 }
 
 const struct nlattr *rmpl_next_attr(struct rmpl_span *span)
@@ -55,9 +55,12 @@ const struct nlattr *rmpl_next_attr(struct rmpl_span *span)
 struct nlmsghdr *rmpl_nl_begin(void *buffer, uint16_t family, uint8_t command,
 			       uint16_t flags, uint32_t seq)
 {
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
 	struct genlmsghdr *genl;
+	struct nlmsghdr *nlh;
 
+	/* libmnl does not clear what it leaves between attributes. */
+	memset(buffer, 0, RMPL_NL_REQUEST_MAX);
+	nlh = mnl_nlmsg_put_header(buffer);
 	nlh->nlmsg_type = family;
 	nlh->nlmsg_flags = NLM_F_REQUEST | flags;
 	nlh->nlmsg_seq = seq;
