@@ -316,6 +316,7 @@ static void test_monitor(void **state)
 	assert_has(result->out, "segment kv now");
 	/* What waited behind the overrun is older than the lists. */
 	assert_null(strstr(result->out, "device rxe1/1 new"));
+	assert_null(strstr(result->out, "node a changed"));
 	assert_int_equal(fake->opened, 0);
 }
 
