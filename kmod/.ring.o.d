@@ -1,4 +1,4 @@
-ring.o: /tmp/kb-6.12.117+deb12-amd64/kmod/ring.c \
+ring.o: /work/main/build/kmod-6.12.117+deb12-amd64/kmod/ring.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/compiler-version.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/kconfig.h \
  include/generated/autoconf.h \
@@ -454,7 +454,6 @@ ring.o: /tmp/kb-6.12.117+deb12-amd64/kmod/ring.c \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/invpcid.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pti.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/uaccess_64.h \
- /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/runtime-const.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/access_ok.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/cred.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/key.h \
@@ -499,7 +498,7 @@ ring.o: /tmp/kb-6.12.117+deb12-amd64/kmod/ring.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/vmalloc.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/vmalloc.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/pgtable_areas.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/compat.h \
+ /work/main/build/kmod-6.12.117+deb12-amd64/kmod/compat.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/backing-dev.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/device.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/dev_printk.h \
@@ -634,10 +633,10 @@ ring.o: /tmp/kb-6.12.117+deb12-amd64/kmod/ring.c \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/swapfile.h \
  /usr/src/linux-headers-6.12.117+deb12-common/arch/x86/include/asm/hugetlb.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/asm-generic/hugetlb.h \
- /tmp/kb-6.12.117+deb12-amd64/kmod/ring.h \
+ /work/main/build/kmod-6.12.117+deb12-amd64/kmod/ring.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/linux/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/poll.h \
  arch/x86/include/generated/uapi/asm/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/asm-generic/poll.h \
  /usr/src/linux-headers-6.12.117+deb12-common/include/uapi/linux/eventpoll.h \
- /tmp/kb-6.12.117+deb12-amd64/uapi/linux/rmpool.h
+ /work/main/build/kmod-6.12.117+deb12-amd64/uapi/linux/rmpool.h
