@@ -45,6 +45,7 @@ struct rmp_port {
  * @chunk_pages: pages in one fast-registration MR
  * @read_limit: RDMA reads in flight per QP, as target and as initiator
  * @mrs: memory regions in use
+ * @going: it is being removed: begin nothing new on it (READ_ONCE)
  *
  * A reference keeps the PDs and the ib_device usable. It must be given back
  * soon after the removed event, since the removal of the ib_device waits.
@@ -58,13 +59,15 @@ struct rmp_device {
 	u32 chunk_pages;
 	u8 read_limit;
 	atomic64_t mrs;
+	bool going;
 	/* the rest belongs to device.c */
 	struct kref ref;
 	struct completion released;
 	struct rmp_regqp *regqp;
 	struct ib_event_handler events;
-	struct work_struct refresh;
-	spinlock_t port_lock;
+	struct delayed_work refresh;
+	bool announced;
+	spinlock_t port_lock;	/* of @ports */
 	u32 nr_ports;
 	struct rmp_port ports[];
 };
@@ -88,7 +91,9 @@ int rmp_device_init(const struct rmp_device_ops *ops);
 /* Removes all devices (the removed event comes for each). */
 void rmp_device_exit(void);
 
-/* A referenced device, or NULL when there is none or it goes. */
+/* A referenced device, or NULL when there is none or it goes. Devices that no
+ * added event came for yet are among them: their ports say what is missing.
+ */
 struct rmp_device *rmp_device_get(u32 index);
 struct rmp_device *rmp_device_find(const struct ib_device *ibdev);
 void rmp_device_hold(struct rmp_device *dev);

@@ -13,7 +13,7 @@ struct rmp_segment;
 struct rmp_mapping;
 
 /* Most regions of one file. */
-#define RMP_REGIONS_MAX		(1U << 20)
+#define RMP_REGIONS_MAX		BIT(20)
 
 /**
  * struct rmp_memory - the regions of one open file
@@ -35,13 +35,14 @@ struct rmp_memory {
 	struct pid *pid;
 	kuid_t uid;
 	/* the rest belongs to region.c */
-	struct list_head node;
+	atomic_t nr;
 };
 
 /**
  * struct rmp_region - a pinned range of a process's memory
  * @ref: whoever may touch its pages or MRs; each request in flight has one.
  *	The last one queues the release to process context.
+ * @mem: the file's; lives as long as any region of it
  * @id: unique while loaded
  * @handle: of the file
  * @node: in the tree of its file: first and last byte
@@ -54,7 +55,8 @@ struct rmp_memory {
  *	chunk of device address x is (x - iova_base) >> chunk_shift
  * @iova_base: device address of the start of the first chunk, page aligned
  * @nr_chunks: how many there are
- * @segment: where it is published (referenced), or NULL
+ * @segment: where it is published (referenced), or NULL; does not change, but
+ *	once the segment is dead the region counts as a local one
  * @offset: in the segment
  * @maps: per device slot; set with release order once valid, cleared only when
  *	the device is removed, after all queue pairs of the device were drained
@@ -76,12 +78,12 @@ struct rmp_region {
 	u64 offset;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
-	struct mm_struct *mm;
 	struct page **pages;
 	unsigned long nr_pages;
-	struct list_head all;
+	unsigned long nr_pinned;
+	bool stuck;
 	struct work_struct release;
-	struct completion *released;
+	struct rcu_head rcu;
 };
 
 int rmp_region_init(void);
@@ -133,7 +135,7 @@ void rmp_region_del_all(struct rmp_memory *mem);
  * @access: RMPOOL_ACCESS_LOCAL_WRITE when it will be written, else 0
  *
  * Returns a referenced region, or ERR_PTR: -EFAULT (address in no region),
- * -ERANGE (it begins in a region and ends outside), -EACCES.
+ * -ERANGE (it begins in a region and ends outside), -EACCES. May reschedule.
  */
 struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 				   u32 access);

@@ -6,10 +6,13 @@
 #include <linux/list.h>
 #include <linux/maple_tree.h>
 #include <linux/mutex.h>
+#include <linux/rhashtable-types.h>
 #include "region.h"
 
 /* Published segments of one file. */
 #define RMP_SEGMENTS_MAX	1024
+/* How long peers get to let go of keys. */
+#define RMP_REVOKE_WAIT		(2 * HZ)
 
 /**
  * struct rmp_segment - a published segment
@@ -31,7 +34,7 @@ struct rmp_segment {
 	struct kref ref;
 	u32 id;
 	char name[RMPOOL_NAME_MAX];
-	struct mutex lock;
+	struct mutex lock;	/* of all below */
 	bool dead;
 	u64 generation;
 	struct maple_tree regions;
@@ -40,6 +43,8 @@ struct rmp_segment {
 	struct list_head subscribers;
 	struct pid *pid;
 	kuid_t uid;
+	/* the rest belongs to segment.c */
+	struct rhash_head by_name;
 };
 
 /**
@@ -57,11 +62,13 @@ struct rmp_subscriber {
  * @ref: the waiter and each subscriber that was asked
  * @pending: subscribers that did not answer yet
  * @done: completed by the last of them
+ * @node: for the waiter, to keep several
  */
 struct rmp_revocation {
 	struct kref ref;
 	atomic_t pending;
 	struct completion done;
+	struct list_head node;
 };
 
 /**
@@ -92,15 +99,20 @@ void rmp_segment_exit(void);
  */
 bool rmp_name_valid(const char name[RMPOOL_NAME_MAX]);
 
-/* Publishes; -EEXIST when the name is taken. The reference is the file's. */
+/* Publishes; -EEXIST when the name is taken, -EINVAL when it is not valid. The
+ * reference is the file's.
+ */
 struct rmp_segment *rmp_segment_create(const char *name);
 /* Takes the name away and revokes all keys; regions become local ones. Does
  * not wait; the caller may wait for the revocation with rmp_revocation_wait().
+ * NULL is returned when nobody has to be waited for. Keeps the reference.
  */
 struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment);
 void rmp_segment_put(struct rmp_segment *segment);
 
-/* By region.c. Offset is a value or RMPOOL_OFFSET_NEXT; -EEXIST, -ESTALE. */
+/* By region.c. Offset is a value or RMPOOL_OFFSET_NEXT, and is set to the one
+ * taken; -EEXIST, -ESTALE (deleted), -EINVAL (wraps).
+ */
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset);
 /* Takes regions out and asks the subscribers to let go of them. NULL region:
@@ -108,6 +120,9 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
  */
 struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
 					  struct rmp_region *region);
+
+/* A device came or went, and with it keys of all regions. */
+void rmp_segments_changed(void);
 
 /* Waits until all answered or the time (jiffies) is over; true when all did.
  * Gives the reference back. @killable: give up at a fatal signal.

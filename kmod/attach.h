@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_ATTACH_H
+#define RMP_ATTACH_H
+
+#include "region.h"
+
+/* Part of the region room. */
+
+/* Cuts a pinned region that is in the table of regions into chunks, and maps
+ * it on all devices or none. -ENODEV when there is none, -EINTR.
+ */
+int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error);
+/* When its last reference is gone; sets @stuck if a device kept its memory. */
+void rmp_region_detach(struct rmp_region *region);
+
+/* By region.c: the first region from @id on, referenced; @id is then where it
+ * was. Regions that are still being made are among them.
+ */
+struct rmp_region *rmp_region_next(unsigned long *id);
+
+#endif /* RMP_ATTACH_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Differences between kernel versions, and nothing else.
+ */
+#ifndef RMP_COMPAT_H
+#define RMP_COMPAT_H
+
+#include <linux/backing-dev.h>
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/hugetlb.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+
+/*
+ * RMP_HAVE_GUP_UNSHARE: pins for reading unshare the pages of private mappings
+ * (6.2). Kbuild finds out by the arguments of gup_must_unshare() in
+ * linux/mm.h, which the same change altered; there is nothing a #if could see.
+ */
+#ifndef RMP_HAVE_GUP_UNSHARE
+/*
+ * Without that, a long-term pin for reading may take a page that a private
+ * mapping shares (the zero page, page cache): the next write of the owner goes
+ * to a copy, and the device keeps reading the old page. Asking for the right
+ * to write breaks the sharing now; shared mappings must not be asked for it.
+ * What that changes for others is nothing: the mapping is private.
+ */
+static inline long rmp_pin_for_read(unsigned long addr, unsigned long nr,
+				    struct page **pages)
+{
+	unsigned int flags = FOLL_LONGTERM;
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	long ret = -EFAULT;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	vma = find_vma(mm, addr);
+	if (!vma || vma->vm_start > addr || !(vma->vm_flags & VM_READ))
+		goto out;
+	nr = min(nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+	if (is_cow_mapping(vma->vm_flags)) {
+		if (vma->vm_flags & VM_WRITE)
+			flags |= FOLL_WRITE;
+		else if (!is_vm_hugetlb_page(vma))
+			flags |= FOLL_WRITE | FOLL_FORCE;
+	}
+	ret = pin_user_pages(addr, nr, flags, pages, NULL);
+out:
+	mmap_read_unlock(mm);
+	return ret;
+}
+
+/*
+ * Later kernels refuse long-term pins for writing in a shared mapping of a
+ * file that tracks which pages are dirty: the device would write behind its
+ * back. Here that has to be looked up.
+ */
+static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
+				     struct page **pages)
+{
+	unsigned long end = addr + (nr << PAGE_SHIFT);
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	unsigned long at = addr;
+	bool refused = false;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	while (at < end) {
+		vma = find_vma(mm, at);
+		if (!vma || vma->vm_start > at)
+			break;
+		if (vma->vm_file && vma->vm_flags & VM_SHARED &&
+		    ((vma->vm_ops && (vma->vm_ops->page_mkwrite ||
+				      vma->vm_ops->pfn_mkwrite)) ||
+		     mapping_can_writeback(vma->vm_file->f_mapping))) {
+			refused = true;
+			break;
+		}
+		at = vma->vm_end;
+	}
+	mmap_read_unlock(mm);
+	if (refused && at == addr)
+		return -EFAULT;
+	/* Up to a hole or what is refused; the next call then begins there. */
+	if (at > addr && at < end)
+		nr = (at - addr) >> PAGE_SHIFT;
+	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#else
+static inline long rmp_pin_for_read(unsigned long addr, unsigned long nr,
+				    struct page **pages)
+{
+	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM, pages);
+}
+
+static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
+				     struct page **pages)
+{
+	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#endif
+
+#ifdef RMP_HAVE_VM_FLAGS_SET
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vm_flags_set(vma, flags);
+}
+#else
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+#ifdef RMP_HAVE_EVENTFD_SIGNAL_ONE_ARG
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx);
+}
+#else
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx, 1);
+}
+#endif
+
+#endif /* RMP_COMPAT_H */

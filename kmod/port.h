@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RMP_PORT_H
+#define RMP_PORT_H
+
+#include "device.h"
+
+/* Part of the device room: takes a snapshot of a port. Sleeps, and takes the
+ * RTNL: neither under it nor under anything that its holders wait for.
+ */
+void rmp_port_read(struct ib_device *ibdev, u32 num, struct rmp_port *port);
+
+#endif /* RMP_PORT_H */

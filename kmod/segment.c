@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Segments: names under which files publish regions, and the peers that hold
+ * keys of them.
+ *
+ * A segment maps offsets to regions. Peers that opened it are its subscribers:
+ * they are told when regions were added, and asked to let go of keys before
+ * regions end. Who asked waits on a revocation, which counts the subscribers
+ * that were asked; each answers once, also when its peer is lost.
+ *
+ * Locking: rmp_segment.lock guards what is in the segment; its holders may
+ * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
+ * be taken inside the other, and nothing is taken inside it.
+ *
+ * Lifetime: both tables hold only live segments, so a reference can be taken
+ * there. Deleting takes a segment out of them and leaves it to its holders:
+ * the file, regions, subscribers.
+ *
+ * Context: process, sleeps; only rmp_revocation_answer() may be called in any.
+ */
+#include <linux/cred.h>
+#include <linux/ctype.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/rhashtable.h>
+#include <linux/rmpool_netlink.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "segment.h"
+
+static DEFINE_MUTEX(rmp_segment_lock);
+static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
+static u32 rmp_segment_next_id;
+static struct rhashtable rmp_segment_names;
+static const struct rmp_segment_ops *rmp_segment_ops;
+
+static const struct rhashtable_params rmp_segment_params = {
+	.key_len = RMPOOL_NAME_MAX,
+	.key_offset = offsetof(struct rmp_segment, name),
+	.head_offset = offsetof(struct rmp_segment, by_name),
+	.automatic_shrinking = true,
+};
+
+bool rmp_name_valid(const char name[RMPOOL_NAME_MAX])
+{
+	size_t len = strnlen(name, RMPOOL_NAME_MAX);
+	size_t i;
+
+	if (!len || len == RMPOOL_NAME_MAX)
+		return false;
+	for (i = 0; i < len; i++) {
+		/* isalnum() knows Latin-1, too */
+		if (!isascii(name[i]) ||
+		    (!isalnum(name[i]) && !strchr("._:@-", name[i])))
+			return false;
+	}
+	return !memchr_inv(name + len, 0, RMPOOL_NAME_MAX - len);
+}
+
+static void rmp_revocation_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct rmp_revocation, ref));
+}
+
+void rmp_revocation_answer(struct rmp_revocation *rev)
+{
+	if (atomic_dec_and_test(&rev->pending))
+		complete(&rev->done);
+	kref_put(&rev->ref, rmp_revocation_free);
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
+			 bool killable)
+{
+	bool done;
+
+	if (killable)
+		done = wait_for_completion_killable_timeout(&rev->done,
+							    timeout) > 0;
+	else
+		done = wait_for_completion_timeout(&rev->done, timeout);
+	kref_put(&rev->ref, rmp_revocation_free);
+	return done;
+}
+
+/* Asks all subscribers; NULL when all had answered on the spot. */
+static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
+						 u64 region_id)
+{
+	struct rmp_subscriber *sub;
+	struct rmp_revocation *rev;
+
+	lockdep_assert_held(&segment->lock);
+	if (list_empty(&segment->subscribers))
+		return NULL;
+
+	/* Small, and unregistering must not fail. */
+	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
+	kref_init(&rev->ref);
+	init_completion(&rev->done);
+	INIT_LIST_HEAD(&rev->node);
+	/* One for the loop itself: nobody must be the last one in the middle. */
+	atomic_set(&rev->pending, 1);
+
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		kref_get(&rev->ref);
+		atomic_inc(&rev->pending);
+		if (!rmp_segment_ops->revoke(sub, region_id, rev))
+			rmp_revocation_answer(rev);
+	}
+
+	if (!atomic_dec_and_test(&rev->pending))
+		return rev;
+	kref_put(&rev->ref, rmp_revocation_free);
+	return NULL;
+}
+
+static void rmp_segment_free(struct kref *ref)
+{
+	struct rmp_segment *segment = container_of(ref, struct rmp_segment, ref);
+
+	WARN_ON(!segment->dead || segment->nr_regions);
+	mtree_destroy(&segment->regions);
+	mutex_destroy(&segment->lock);
+	put_pid(segment->pid);
+	kfree(segment);
+}
+
+void rmp_segment_put(struct rmp_segment *segment)
+{
+	kref_put(&segment->ref, rmp_segment_free);
+}
+
+static int rmp_segment_enter(struct rmp_segment *segment)
+{
+	int err;
+
+	mutex_lock(&rmp_segment_lock);
+	err = xa_alloc_cyclic(&rmp_segment_ids, &segment->id, segment,
+			      xa_limit_31b, &rmp_segment_next_id,
+			      GFP_KERNEL_ACCOUNT);
+	if (err < 0)
+		goto out;
+	err = rhashtable_lookup_insert_fast(&rmp_segment_names,
+					    &segment->by_name,
+					    rmp_segment_params);
+	if (err)
+		xa_erase(&rmp_segment_ids, segment->id);
+out:
+	mutex_unlock(&rmp_segment_lock);
+	return err;
+}
+
+struct rmp_segment *rmp_segment_create(const char *name)
+{
+	struct rmp_segment *segment;
+	int err;
+
+	if (!rmp_name_valid(name))
+		return ERR_PTR(-EINVAL);
+	segment = kzalloc(sizeof(*segment), GFP_KERNEL_ACCOUNT);
+	if (!segment)
+		return ERR_PTR(-ENOMEM);
+
+	kref_init(&segment->ref);
+	strscpy(segment->name, name, sizeof(segment->name));
+	mutex_init(&segment->lock);
+	mt_init_flags(&segment->regions, 0);
+	INIT_LIST_HEAD(&segment->subscribers);
+	segment->pid = get_pid(task_tgid(current));
+	segment->uid = current_uid();
+
+	/* Held, so that nobody is faster than the news. */
+	mutex_lock(&segment->lock);
+	err = rmp_segment_enter(segment);
+	if (!err)
+		rmp_segment_ops->event(segment, RMPOOL_EVENT_NEW);
+	else
+		segment->dead = true;
+	mutex_unlock(&segment->lock);
+	if (err) {
+		rmp_segment_put(segment);
+		return ERR_PTR(err);
+	}
+	return segment;
+}
+
+/* Takes out all regions, step by step: there may be very many. */
+static void rmp_segment_clear(struct rmp_segment *segment)
+{
+	struct rmp_region *region;
+	unsigned long offset = 0;
+
+	while ((region = mt_find(&segment->regions, &offset, ULONG_MAX))) {
+		mtree_erase(&segment->regions, region->offset);
+		cond_resched();
+	}
+	segment->nr_regions = 0;
+	segment->size = 0;
+}
+
+/* End of the last region. */
+static u64 rmp_segment_end(struct rmp_segment *segment)
+{
+	MA_STATE(mas, &segment->regions, ULONG_MAX, ULONG_MAX);
+	struct rmp_region *region;
+	u64 end;
+
+	mas_lock(&mas);
+	region = mas_find_rev(&mas, 0);
+	end = region ? region->offset + region->length : 0;
+	mas_unlock(&mas);
+	return end;
+}
+
+struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
+{
+	struct rmp_revocation *rev = NULL;
+
+	mutex_lock(&segment->lock);
+	if (segment->dead)
+		goto out;
+	WRITE_ONCE(segment->dead, true);
+	rmp_segment_clear(segment);
+	segment->generation++;
+	rev = rmp_segment_revoke(segment, 0);
+	rmp_segment_ops->event(segment, RMPOOL_EVENT_GONE);
+
+	mutex_lock(&rmp_segment_lock);
+	rhashtable_remove_fast(&rmp_segment_names, &segment->by_name,
+			       rmp_segment_params);
+	xa_erase(&rmp_segment_ids, segment->id);
+	mutex_unlock(&rmp_segment_lock);
+out:
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
+static int rmp_segment_place(struct rmp_segment *segment, u64 length,
+			     u64 *offset, u64 *end)
+{
+	u64 at = *offset;
+
+	if (at == RMPOOL_OFFSET_NEXT &&
+	    check_add_overflow(segment->size, (u64)PAGE_SIZE - 1, &at))
+		return -EINVAL;
+	if (*offset == RMPOOL_OFFSET_NEXT)
+		at &= PAGE_MASK;
+	if (!length || check_add_overflow(at, length, end))
+		return -EINVAL;
+	*offset = at;
+	return 0;
+}
+
+int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
+		       u64 *offset)
+{
+	struct rmp_subscriber *sub;
+	u64 at = *offset;
+	u64 end;
+	int err = -ESTALE;
+
+	mutex_lock(&segment->lock);
+	if (segment->dead)
+		goto out;
+	err = rmp_segment_place(segment, region->length, &at, &end);
+	if (err)
+		goto out;
+	region->offset = at;
+	err = mtree_insert_range(&segment->regions, at, end - 1, region,
+				 GFP_KERNEL_ACCOUNT);
+	if (err)
+		goto out;
+
+	*offset = at;
+	segment->nr_regions++;
+	segment->size = max(segment->size, end);
+	segment->generation++;
+	list_for_each_entry(sub, &segment->subscribers, node)
+		rmp_segment_ops->changed(sub);
+	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
+out:
+	mutex_unlock(&segment->lock);
+	return err;
+}
+
+struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
+					  struct rmp_region *region)
+{
+	struct rmp_revocation *rev = NULL;
+
+	mutex_lock(&segment->lock);
+	if (!segment->nr_regions)
+		goto out;
+	if (!region) {
+		rmp_segment_clear(segment);
+	} else {
+		if (mtree_load(&segment->regions, region->offset) != region)
+			goto out;
+		mtree_erase(&segment->regions, region->offset);
+		segment->nr_regions--;
+		segment->size = rmp_segment_end(segment);
+	}
+	segment->generation++;
+	rev = rmp_segment_revoke(segment, region ? region->id : 0);
+	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
+out:
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
+int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
+{
+	struct rmp_segment *segment;
+	int err = -ENOENT;
+
+	if (!rmp_name_valid(name))
+		return -ENOENT;
+
+	mutex_lock(&rmp_segment_lock);
+	segment = rhashtable_lookup_fast(&rmp_segment_names, name,
+					 rmp_segment_params);
+	if (segment)
+		kref_get(&segment->ref);
+	mutex_unlock(&rmp_segment_lock);
+	if (!segment)
+		return -ENOENT;
+
+	mutex_lock(&segment->lock);
+	if (!segment->dead) {
+		sub->segment = segment;
+		list_add_tail(&sub->node, &segment->subscribers);
+		err = 0;
+	}
+	mutex_unlock(&segment->lock);
+	if (err)
+		rmp_segment_put(segment);
+	return err;
+}
+
+void rmp_segment_unsubscribe(struct rmp_subscriber *sub)
+{
+	struct rmp_segment *segment = sub->segment;
+
+	mutex_lock(&segment->lock);
+	list_del_init(&sub->node);
+	sub->segment = NULL;
+	mutex_unlock(&segment->lock);
+	rmp_segment_put(segment);
+}
+
+int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg),
+		     void *arg)
+{
+	struct rmp_segment *segment;
+	unsigned long id = from;
+	int ret = 0;
+
+	for (; !ret; id++) {
+		mutex_lock(&rmp_segment_lock);
+		segment = xa_find(&rmp_segment_ids, &id, U32_MAX, XA_PRESENT);
+		if (segment)
+			kref_get(&segment->ref);
+		mutex_unlock(&rmp_segment_lock);
+		if (!segment)
+			break;
+
+		mutex_lock(&segment->lock);
+		if (!segment->dead)
+			ret = fn(segment, arg);
+		mutex_unlock(&segment->lock);
+		rmp_segment_put(segment);
+		cond_resched();
+	}
+	return ret;
+}
+
+static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
+{
+	struct rmp_subscriber *sub;
+
+	if (!segment->nr_regions)
+		return 0;
+	segment->generation++;
+	list_for_each_entry(sub, &segment->subscribers, node)
+		rmp_segment_ops->changed(sub);
+	return 0;
+}
+
+void rmp_segments_changed(void)
+{
+	rmp_segment_walk(0, rmp_segment_tell_changed, NULL);
+}
+
+int rmp_segment_init(const struct rmp_segment_ops *ops)
+{
+	rmp_segment_ops = ops;
+	return rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+}
+
+void rmp_segment_exit(void)
+{
+	WARN_ON(!xa_empty(&rmp_segment_ids));
+	rhashtable_destroy(&rmp_segment_names);
+}
