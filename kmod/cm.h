@@ -3,6 +3,7 @@
 #define RMP_CM_H
 
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <rdma/rdma_cm.h>
 #include "device.h"
 #include "wire.h"
@@ -13,11 +14,13 @@ struct rmp_conn;
  * struct rmp_conn_ops - what the owner of a connection does
  * @setup: the device is known (@conn->dev): create CQ and QP with
  *	rmp_conn_create_qp(). Process context.
+ * @ready: optional: the QP is in INIT: post receives. Process context.
  * @lost: an established connection broke. Called once at most, from CM
  *	context: may queue work, nothing more.
  */
 struct rmp_conn_ops {
 	int (*setup)(struct rmp_conn *conn);
+	int (*ready)(struct rmp_conn *conn);
 	void (*lost)(struct rmp_conn *conn);
 };
 
@@ -46,11 +49,69 @@ struct rmp_conn {
 	struct rdma_cm_id *id;
 	wait_queue_head_t wait;
 	u32 state;
+	bool used;
 	int error;
 	u32 reason;
-	bool fresh;
+	u8 responder_resources;
+	u8 initiator_depth;
 	struct rmp_wire_reply reply;
 };
+
+/**
+ * struct rmp_cm_request - a connect request that came in
+ * @src: where it came from
+ * @req: its private data, decoded
+ *
+ * Belongs to whom it was handed to, who must pass it to rmp_conn_accept() or
+ * rmp_cm_reject() once; either consumes it.
+ */
+struct rmp_cm_request {
+	struct sockaddr_storage src;
+	struct rmp_wire_req req;
+	/* the rest belongs to cm.c */
+	struct work_struct work;
+	struct rdma_cm_id *id;
+	u8 responder_resources;
+	u8 initiator_depth;
+	u8 data_len;
+	u8 data[RMP_WIRE_REQ_MAX];
+};
+
+struct rmp_listener;
+
+/* @incoming is called on rmp_wq for each well-formed request; may sleep. */
+int rmp_cm_init(void (*incoming)(struct rmp_cm_request *req));
+/* All listeners must be closed before. Waits for @incoming to return. */
+void rmp_cm_exit(void);
+/* @addr: port 0 chooses one; @addr is updated. */
+int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out);
+/* Requests that came in before may still be on their way to @incoming. */
+void rmp_cm_unlisten(struct rmp_listener *listener);
+
+/* @quiet: an expected reject, not logged. */
+void rmp_cm_reject(struct rmp_cm_request *req, enum rmp_wire_reject why,
+		   bool quiet);
+const char *rmp_cm_reject_text(enum rmp_wire_reject why);
+
+/**
+ * rmp_conn_connect - connect, from process context
+ * @conn: initialised
+ * @src: local address to use, or NULL
+ * @dst: where to
+ * @req: private data; version, mtu and uuid are filled in here
+ * @timeout: jiffies for the whole
+ *
+ * On error @conn->reason (enum rmpool_reason) and, when the peer rejected it,
+ * @conn->reply.reject say why; the caller then calls rmp_conn_destroy().
+ */
+int rmp_conn_connect(struct rmp_conn *conn, const struct sockaddr_storage *src,
+		     const struct sockaddr_storage *dst,
+		     struct rmp_wire_req *req, long timeout);
+/* Consumes @req. On success the connection is established. */
+int rmp_conn_accept(struct rmp_conn *conn, struct rmp_cm_request *req,
+		    long timeout);
+/* Any context: makes a connect or accept under way return -ECANCELED. */
+void rmp_conn_abort(struct rmp_conn *conn);
 
 void rmp_conn_init(struct rmp_conn *conn, const struct rmp_conn_ops *ops,
 		   int access);
@@ -60,6 +121,12 @@ void rmp_conn_init(struct rmp_conn *conn, const struct rmp_conn_ops *ops,
  */
 int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
 		       u32 recv_wr, enum ib_poll_context ctx, int cqe_hint);
+
+/* Any context: whether it is established and not known to be broken; tells that
+ * it is broken, without calling lost.
+ */
+bool rmp_conn_up(const struct rmp_conn *conn);
+void rmp_conn_set_lost(struct rmp_conn *conn);
 
 /* Puts the QP in error and tells the peer; completions with errors follow. */
 void rmp_conn_disconnect(struct rmp_conn *conn);

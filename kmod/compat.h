@@ -6,19 +6,20 @@
 #define RMP_COMPAT_H
 
 #include <linux/backing-dev.h>
+#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 
 /*
- * RMP_HAVE_GUP_UNSHARE: pins for reading unshare the pages of private mappings
- * (6.2). Kbuild finds out by the arguments of gup_must_unshare() in
- * linux/mm.h, which the same change altered; there is nothing a #if could see.
+ * RMP_HAVE_GUP_READ_SHARES: pins for reading leave the pages of private
+ * mappings shared (until 6.2). Kbuild finds out by the arguments of
+ * gup_must_unshare() in linux/mm.h, which the change that ended it altered.
  */
-#ifndef RMP_HAVE_GUP_UNSHARE
+#ifdef RMP_HAVE_GUP_READ_SHARES
 /*
- * Without that, a long-term pin for reading may take a page that a private
+ * A long-term pin for reading may take a page that a private
  * mapping shares (the zero page, page cache): the next write of the owner goes
  * to a copy, and the device keeps reading the old page. Asking for the right
  * to write breaks the sharing now; shared mappings must not be asked for it.
@@ -98,6 +99,32 @@ static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
 				     struct page **pages)
 {
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#endif
+
+#ifdef RMP_HAVE_VM_FLAGS_SET
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vm_flags_set(vma, flags);
+}
+#else
+static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
+				    vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+#ifdef RMP_HAVE_EVENTFD_SIGNAL_ONE_ARG
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx);
+}
+#else
+static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx, 1);
 }
 #endif
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The text form of an endpoint, v1:<host>:<port>. Host is an IPv4 literal or
- * an IPv6 literal in brackets (with %scope for link-local ones). A text without
- * a version prefix is read as v1. Pure; also built in user space.
+ * an IPv6 literal in brackets (link-local ones with %number of the interface).
+ * A text without a version prefix is read as v1. Pure; also built in user space.
  */
 #ifndef RMP_ENDPOINT_H
 #define RMP_ENDPOINT_H
@@ -21,7 +21,7 @@
  */
 int rmp_endpoint_parse(const char *text, struct sockaddr_storage *addr,
 		       const char **why);
-/* Writes v1:<host>:<port>; returns the length, or -ENOSPC. */
+/* Writes v1:<host>:<port>; returns the length, -ENOSPC, or -EINVAL (family). */
 int rmp_endpoint_format(char *buf, size_t size,
 			const struct sockaddr_storage *addr);
 /* Only the host part, without brackets: for addresses without a port. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The keys of one segment of a peer, by offset. Look-ups run under RCU and
- * take a reference of the region found; changes are serialised by the caller.
+ * take a reference of the region found; changes (begin, add, commit, remove,
+ * clear) sleep and are serialised by the caller.
  */
 #ifndef RMP_KEYCACHE_H
 #define RMP_KEYCACHE_H
@@ -12,8 +13,25 @@
 #include "rmpool.h"
 #include "wire.h"
 
-/* Most keys (chunk x device) kept for one remote segment. */
-#define RMP_KEYS_MAX		(1U << 22)
+/* Most keys (chunk x device) kept for one remote segment, and most regions: as
+ * many as one file can have.
+ */
+#define RMP_KEYS_MAX		BIT(22)
+#define RMP_RREGIONS_MAX	BIT(20)
+
+/**
+ * struct rmp_rkeys - all keys of one region, replaced as a whole
+ * @rcu: freed after a grace period
+ * @devices: bit mask of the peer's devices that have keys here
+ * @usable: of those, the ones that were not dropped since
+ * @keys: the region's nr_chunks per device, devices in ascending order
+ */
+struct rmp_rkeys {
+	struct rcu_head rcu;
+	u32 devices;
+	u32 usable;
+	u32 keys[];
+};
 
 /**
  * struct rmp_rregion - a region of a peer
@@ -29,8 +47,7 @@
  * @chunk_shift: chunk of device address x: (x - iova_base) >> chunk_shift
  * @nr_chunks: how many
  * @revoked: no new slice may use it (READ_ONCE/WRITE_ONCE)
- * @complete: all keys of it were received; before that look-ups skip it
- * @rkeys: by device index of the peer; NULL: not reachable through it
+ * @rkeys: its keys, or NULL: not reachable; see rmp_rregion_remote()
  * @released: see @ref
  * @owner: for @released
  */
@@ -45,23 +62,26 @@ struct rmp_rregion {
 	u32 chunk_shift;
 	u32 nr_chunks;
 	bool revoked;
-	u32 *rkeys[RMP_WIRE_DEVICES_MAX];
+	struct rmp_rkeys __rcu *rkeys;
 	void (*released)(struct rmp_rregion *rr);
 	void *owner;
 	struct rcu_head rcu;
 	struct list_head node;		/* for the owner, after removal */
-	/* the rest belongs to keycache.c */
-	u64 keys_wanted;
-	u32 filled[RMP_WIRE_DEVICES_MAX];
 };
 
 /**
  * struct rmp_keycache - the regions of one remote segment
- * @tree: complete regions by offset; RCU look-up
- * @by_id: all regions by id, incomplete ones too
- * @nr_regions: in @tree
- * @nr_keys: held, at most RMP_KEYS_MAX
- * @size: end of the last region in @tree
+ * @tree: the regions by offset; RCU look-up
+ * @by_id: the same regions by id
+ * @nr_regions: how many
+ * @nr_keys: held by them, at most RMP_KEYS_MAX
+ * @size: end of the last region
+ * @released: given to each region
+ * @owner: given to each region
+ * @cur: region whose runs are coming in, or NULL
+ * @cur_new: whether it is not in @tree and @by_id yet
+ * @cur_keys: its keys so far, or NULL
+ * @cur_filled: keys there are of the last device in @cur_keys
  */
 struct rmp_keycache {
 	struct maple_tree tree;
@@ -71,31 +91,49 @@ struct rmp_keycache {
 	u64 size;
 	void (*released)(struct rmp_rregion *rr);
 	void *owner;
+	/* the rest belongs to keycache.c */
+	struct rmp_rregion *cur;
+	bool cur_new;
+	struct rmp_rkeys *cur_keys;
+	u32 cur_filled;
 };
 
 void rmp_keycache_init(struct rmp_keycache *kc,
 		       void (*released)(struct rmp_rregion *rr), void *owner);
 /* Takes all regions out, marks them revoked, gives the cache's references back. */
 void rmp_keycache_clear(struct rmp_keycache *kc);
+/* The same for good. Look-ups may still run; @kc is to be freed by RCU. */
 void rmp_keycache_destroy(struct rmp_keycache *kc);
 
+/* A walk over the peer's keys starts: drops what an earlier one left half done.
+ * Regions that are complete stay.
+ */
+void rmp_keycache_begin(struct rmp_keycache *kc);
 /**
  * rmp_keycache_add - take in one run of keys
  *
  * Regions become findable as soon as all keys of all devices that the peer
  * named for them are there: the peer sends the runs of one region one after
- * another, so a region is complete when a run of another region, or the end,
- * follows: call rmp_keycache_commit() at the end of the walk.
+ * another, by device and chunk, both upwards, so a region is complete when a
+ * run of another region, or the end, follows: call rmp_keycache_commit() at the
+ * end of the walk. When a later walk tells of a known region again, its keys
+ * are replaced by those told then (devices come and go); all else must be as
+ * it was.
  *
  * -EBADMSG (contradicts what is known, overlaps another region, bad geometry),
- * -ENOSPC (too many keys), -ENOMEM. The cache stays usable.
+ * -ENOSPC (too many keys or regions), -ENOMEM. The cache stays usable, the
+ * region at fault stays as it was before, and the walk is to start anew. Sleeps.
  */
 int rmp_keycache_add(struct rmp_keycache *kc, const struct rmp_wire_keys *run);
 int rmp_keycache_commit(struct rmp_keycache *kc);
 /* Marks one region revoked and takes it out; returns it with the cache's
- * reference (give it back with rmp_rregion_put()), or NULL.
+ * reference (give it back with rmp_rregion_put()), or NULL. Sleeps.
  */
 struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id);
+/* Device @device of the peer is gone: nothing is reached through it until its
+ * keys are told anew.
+ */
+void rmp_keycache_drop_device(struct rmp_keycache *kc, u32 device);
 
 /**
  * rmp_keycache_find - region that covers a range
@@ -107,7 +145,7 @@ struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id);
 struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 				      u64 length, u32 access);
 void rmp_rregion_put(struct rmp_rregion *rr);
-/* Frees after a grace period. */
+/* Frees after a grace period; nobody may hold a reference. Any context. */
 void rmp_rregion_free(struct rmp_rregion *rr);
 
 /**
@@ -119,12 +157,14 @@ void rmp_rregion_free(struct rmp_rregion *rr);
  * @rkey: out
  *
  * Returns the bytes from @pos to the end of its chunk (or of the region), 0
- * when it has no key on that device.
+ * when it has no key on that device. Any context, no lock.
  */
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey);
 
-/* Copies up to @nr descriptors from the @first on, in order of offset. */
+/* Copies up to @nr descriptors from the @first on, in order of offset. May
+ * reschedule; needs no serialisation with changes.
+ */
 u32 rmp_keycache_list(struct rmp_keycache *kc, u32 first,
 		      struct rmpool_region_desc *desc, u32 nr);
 

@@ -49,9 +49,14 @@ struct rmp_rail {
 	atomic64_t slices;
 	atomic64_t errors;
 	atomic64_t outstanding;
-	/* of peer.c */
-	u32 qps_up;
+	/* of rails.c, under the peer's lock */
+	struct kref ref;
+	bool going;
+	bool requested;
 	unsigned long next_try;
+	unsigned long backoff;
+	u32 tokens;
+	u8 token[RMP_QPS_MAX][RMP_WIRE_TOKEN];
 };
 
 /**
@@ -90,6 +95,7 @@ void rmp_peer_exit(void);
 int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
 int rmp_peer_del(const char *name);
 struct rmp_peer *rmp_peer_find(const char *name);
+void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_put(struct rmp_peer *peer);
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
 u32 rmp_peer_count(void);
@@ -151,6 +157,8 @@ struct rmp_node {
 
 /* @listen has the real port, @advertise is resolved as said above. */
 void rmp_node_get(struct rmp_node *node);
+/* @advertise as it was set: to change one setting and keep the others. */
+void rmp_node_settings(struct rmp_node *node);
 /* Name of this node alone, cheap. */
 void rmp_node_name(char name[RMPOOL_NAME_MAX]);
 /* Rebinds the listener when @listen changed (-EADDRINUSE, -EADDRNOTAVAIL ...);

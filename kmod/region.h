@@ -42,6 +42,7 @@ struct rmp_memory {
  * struct rmp_region - a pinned range of a process's memory
  * @ref: whoever may touch its pages or MRs; each request in flight has one.
  *	The last one queues the release to process context.
+ * @mem: the file's; lives as long as any region of it
  * @id: unique while loaded
  * @handle: of the file
  * @node: in the tree of its file: first and last byte
@@ -54,7 +55,8 @@ struct rmp_memory {
  *	chunk of device address x is (x - iova_base) >> chunk_shift
  * @iova_base: device address of the start of the first chunk, page aligned
  * @nr_chunks: how many there are
- * @segment: where it is published (referenced), or NULL
+ * @segment: where it is published (referenced), or NULL; does not change, but
+ *	once the segment is dead the region counts as a local one
  * @offset: in the segment
  * @maps: per device slot; set with release order once valid, cleared only when
  *	the device is removed, after all queue pairs of the device were drained

@@ -26,7 +26,8 @@ int rmp_rseg_open(const char *node, const char *name, long timeout,
 		  struct rmp_rseg **out, struct rmpool_error *err);
 void rmp_rseg_get(struct rmp_rseg *rseg);
 void rmp_rseg_put(struct rmp_rseg *rseg);
-struct rmp_flow *rmp_rseg_flow(struct rmp_rseg *rseg);
+/* The peer it is of; alive as long as the caller's reference. */
+struct rmp_peer *rmp_rseg_peer(struct rmp_rseg *rseg);
 
 /**
  * rmp_rseg_find - region that covers a range

@@ -12,29 +12,34 @@ struct rmp_ring;
 #define RMP_OPENS_MAX		4096
 
 /**
- * struct rmp_file - one open file, as chardev.c sees it
+ * struct rmp_file - one open file
+ * @ref: the open file and every request
  * @mem: its regions
  * @segments: published segments (&struct rmp_segment) by handle
- * @opens: opened segments (&struct rmp_rseg) by handle; RCU look-up
- * @ring: completion ring or NULL; set once
- * @dead: release() has begun
- *
- * Referenced by the open file and by every request in flight.
+ * @opens: opened segments (&struct rmp_rseg) by handle
+ * @handles: guards @segments and @opens; read-held while requests are resolved
+ * @ring: completion ring or NULL; set once, with release order
+ * @lock: guards @requests
+ * @requests: all requests of the file
+ * @dead: release() has begun: report to nobody
+ * @setup: serialises the set-up of the ring
  */
 struct rmp_file {
 	struct kref ref;
 	struct rmp_memory mem;
 	struct xarray segments;
 	struct xarray opens;
+	struct rw_semaphore handles;
 	struct rmp_ring *ring;
-	bool dead;
-	/* of transfer.c */
-	spinlock_t lock;
+	spinlock_t lock;	/* of requests */
 	struct list_head requests;
-	/* of chardev.c */
-	struct mutex setup;
-	struct work_struct teardown;
+	bool dead;
+	struct mutex setup;	/* of ring */
+	struct work_struct work;
 };
+
+/* chardev.c; any context. */
+void rmp_file_put(struct rmp_file *file);
 
 /* Data rooms, given to peer.c by main.c; see struct rmp_peer_ops. */
 struct rmp_flow *rmp_flow_create(struct rmp_peer *peer);
@@ -48,8 +53,10 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg);
 int rmp_transfer_submit_sync(struct rmp_file *file,
 			     struct rmpool_submit_sync *arg);
 int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg);
+/* Ends what is queued and uses a region that is about to be unregistered. */
+void rmp_transfer_cancel_region(struct rmp_file *file, u32 handle);
 /* From release(): ends everything of the file that is not posted; what is
- * posted ends by itself and reports to nobody. Does not wait.
+ * posted ends by itself and reports to nobody. Does not wait for it.
  */
 void rmp_transfer_kill(struct rmp_file *file);
 

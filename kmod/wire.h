@@ -6,9 +6,13 @@
  * unit-tested and fuzzed. Everything decoded is hostile: lengths, counts and
  * enumerations are checked here, meaning is checked by the caller.
  *
- * On the wire all numbers are little-endian. A message is a header (type,
- * version, total length, sequence number, credits) and a body; unknown types
- * are reported as such and skipped by the caller, other versions refused.
+ * On the wire all numbers are little-endian. A message is a header (magic,
+ * version, type, total length, sequence number, credits) and a body; unknown
+ * types are reported as such and skipped by the caller, other versions refused.
+ * docs/wire.md has the offsets.
+ *
+ * No state, no locks, no allocation: any context. Texts and reserved bytes have
+ * one form only: zero behind the end.
  */
 #ifndef RMP_WIRE_H
 #define RMP_WIRE_H
@@ -28,7 +32,11 @@
 #define RMP_WIRE_UUID		16
 #define RMP_WIRE_TOKEN		16
 #define RMP_WIRE_DEVICES_MAX	32
+#define RMP_WIRE_RAILS_MAX	32
 #define RMP_WIRE_QPS_MAX	16
+/* Chunks of a region are 1 << shift bytes. */
+#define RMP_WIRE_SHIFT_MIN	12
+#define RMP_WIRE_SHIFT_MAX	40
 /* Private data: of a request on InfiniBand and RoCE there are 56 bytes. */
 #define RMP_WIRE_REQ_MAX	56
 #define RMP_WIRE_REPLY_MAX	32
@@ -74,9 +82,11 @@ struct rmp_wire_reply {
 	u8 uuid[RMP_WIRE_UUID];
 };
 
-/* All return the encoded length or a negative errno: -EPROTO (magic),
- * -EPROTONOSUPPORT (version; @version is filled in), -EBADMSG (the rest).
- * Decoders accept trailing zero bytes (InfiniBand pads private data).
+/* put returns the encoded length, get 0; or a negative errno: -EPROTO (magic),
+ * -EPROTONOSUPPORT (version; only @version is filled in), -EMSGSIZE (@size too
+ * small), -EBADMSG (the rest). @version is ignored by put. Decoders accept
+ * trailing zero bytes (InfiniBand pads private data), and write nothing on
+ * other errors.
  */
 int rmp_wire_put_req(void *buf, size_t size, const struct rmp_wire_req *req);
 int rmp_wire_get_req(const void *buf, size_t len, struct rmp_wire_req *req);
@@ -171,7 +181,9 @@ struct rmp_msg_keys_get {
 	struct rmp_wire_cursor from;
 };
 
-/* A run of keys: chunks @first to @first + @nr - 1 of a region on a device. */
+/* A run of keys: chunks @first to @first + @nr - 1 of a region on a device. The
+ * runs of a region follow each other by device and then by chunk, both upwards.
+ */
 struct rmp_wire_keys {
 	u64 region;		/* id, unique at the sender */
 	u64 offset;		/* in the segment */
@@ -179,10 +191,10 @@ struct rmp_wire_keys {
 	u64 iova;		/* device address of the first byte */
 	u64 iova_base;		/* device address of the first chunk */
 	u32 access;		/* RMPOOL_ACCESS_REMOTE_* */
-	u8 chunk_shift;		/* 12 to 40 */
+	u8 chunk_shift;		/* RMP_WIRE_SHIFT_MIN to _MAX */
 	u8 device;		/* index at the sender */
 	u32 first;
-	u32 nr;			/* may be 0: region not mapped on any device */
+	u32 nr;			/* 0: region not mapped on any device; @first 0 */
 	const u8 *rkeys;	/* nr little-endian u32, in the message */
 };
 
@@ -224,10 +236,11 @@ struct rmp_msg {
 	};
 };
 
-/* Encodes all but KEYS; decodes all (of KEYS the part before the runs).
- * -EMSGSIZE: @size too small. -ENOMSG: unknown type (type, seq and credits
- * are set). Trailing bytes of a known type are malformed. On error @msg is
- * not to be used but as said.
+/* Encodes all but KEYS (returns the length); decodes all (returns 0; of KEYS
+ * the part before the runs). -EMSGSIZE: @size too small. -EPROTO: magic.
+ * -EPROTONOSUPPORT: version. -ENOMSG: unknown type (type, seq and credits are
+ * set). -EBADMSG: the rest; trailing bytes of a known type are malformed.
+ * Encoding refuses what decoding would. On error @msg is untouched but as said.
  */
 int rmp_wire_encode(void *buf, size_t size, const struct rmp_msg *msg);
 int rmp_wire_decode(const void *buf, size_t len, struct rmp_msg *msg);
@@ -238,8 +251,11 @@ void rmp_wire_set_credits(void *buf, u8 credits);
 /**
  * struct rmp_keys_writer - builds a KEYS message
  *
- * begin(); then per run open() (how many rkeys still fit, 0: the message is
- * full and nothing was written), add() for each rkey; then end().
+ * begin() (-EMSGSIZE: @size is no use); then per run open(): how many rkeys
+ * still fit, 0: the message is full and nothing was written; add() for each
+ * rkey, which counts them (nr and rkeys of @run are ignored); then end(), which
+ * returns the length, or -EBADMSG when anything before cannot be sent (bad fields
+ * of a run or of @keys, more keys than fit). nr_runs of @keys is ignored.
  */
 struct rmp_keys_writer {
 	u8 *buf;
@@ -247,12 +263,12 @@ struct rmp_keys_writer {
 	size_t len;
 	size_t run;
 	u32 nr_runs;
+	bool bad;
 };
 
 int rmp_keys_begin(struct rmp_keys_writer *w, void *buf, size_t size);
 u32 rmp_keys_open(struct rmp_keys_writer *w, const struct rmp_wire_keys *run);
 void rmp_keys_add(struct rmp_keys_writer *w, u32 rkey);
-/* Returns the length of the message. */
 int rmp_keys_end(struct rmp_keys_writer *w, u32 seq,
 		 const struct rmp_msg_keys *keys);
 

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+#
+# Builds the module, the library and the tool, all below build/, and runs the
+# tests. "make help" lists the targets.
+
+# The one place of the version is dkms.conf.
+VERSION	:= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
+SOMAJOR	:= 0
+
+B	:= build
+PREFIX	?= /usr/local
+BINDIR	?= $(PREFIX)/bin
+LIBDIR	?= $(PREFIX)/lib
+INCDIR	?= $(PREFIX)/include
+MANDIR	?= $(PREFIX)/share/man
+# udev, sysusers and DKMS look in these places only.
+UDEVDIR	?= /usr/lib/udev/rules.d
+SYSUSERSDIR ?= /usr/lib/sysusers.d
+SRCDIR	?= /usr/src
+
+CFLAGS	?= -O2 -g
+WARN	:= -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
+OURS	:= -std=gnu11 -D_GNU_SOURCE -DRMPOOL_VERSION='"$(VERSION)"' -Ilib/include -Iuapi
+DEPGEN	= -MMD -MP
+LIBS	= -lmnl -lpthread
+TOOL_LIBS = -ljansson
+
+LIB_SRC	:= $(wildcard lib/*.c)
+TOOL_SRC := $(wildcard tools/*.c)
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT	:= $(UNIT_SRC:%.c=$B/%)
+
+.PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
+
+all: lib tools module-if-possible
+
+help:
+	@echo 'Targets (all output goes to $B/):'
+	@echo '  all            module for the running kernel (or KDIR=...), library, tool'
+	@echo '  module         the module; KDIR=/lib/modules/VERSION/build for another kernel'
+	@echo '  lib tools      librmpool (static, shared, pkg-config file); the rmpool tool'
+	@echo '  deps           install the Debian packages that building and testing need'
+	@echo '  demo           two virtual machines share memory, with a real file'
+	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
+	@echo '                 T=name selects suites, K=6.1 a kernel'
+	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12, PAIR=1)'
+	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
+	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
+	@echo '                 module if it was built for the running kernel or KDIR'
+	@echo '  uninstall      remove what install installed'
+	@echo '  dkms-install   module by DKMS for each kernel with headers (or KVER=...)'
+	@echo '  dkms-remove    remove it from DKMS and from all kernels'
+	@echo '  clean          remove $B/'
+
+# ---- module -----------------------------------------------------------------
+# Kbuild writes beside its sources, so each kernel gets a directory of links to
+# them: modules for several kernels can be built side by side.
+
+RUNNING_KDIR := $(wildcard /lib/modules/$(shell uname -r)/build)
+KDIR	?= $(RUNNING_KDIR)
+NO_KDIR	= no kernel headers for the running kernel $(shell uname -r): \
+	module not built (give KDIR=/lib/modules/VERSION/build)
+
+ifneq ($(KDIR),)
+KVER	:= $(shell sed -n 's/^.define UTS_RELEASE "\(.*\)"/\1/p' \
+		$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
+KBUILD_TREE := $B/kmod-$(KVER)
+
+.PHONY: module-if-possible
+module-if-possible: module
+
+module: | $B
+	@test -n '$(KVER)' || { echo '$(KDIR): no configured kernel tree' >&2; exit 1; }
+	@mkdir -p $(KBUILD_TREE)
+	@find $(KBUILD_TREE) -xtype l -delete
+	@cp -rsf $(CURDIR)/Kbuild $(CURDIR)/dkms.conf $(CURDIR)/kmod $(CURDIR)/uapi $(KBUILD_TREE)/
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KBUILD_TREE) modules
+else
+.PHONY: module-if-possible
+module-if-possible:
+	@echo '$(NO_KDIR)'
+module:
+	@echo '$(NO_KDIR)' >&2; exit 1
+endif
+
+# ---- library and tool -------------------------------------------------------
+
+LIB_OBJ	:= $(LIB_SRC:%.c=$B/obj/%.o)
+TOOL_OBJ := $(TOOL_SRC:%.c=$B/obj/%.o)
+SONAME	:= librmpool.so.$(SOMAJOR)
+SHARED	:= $B/lib/librmpool.so.$(VERSION)
+
+lib: $B/lib/librmpool.a $B/lib/librmpool.so $B/lib/pkgconfig/rmpool.pc
+tools: $B/bin/rmpool
+
+$B:
+	@mkdir -p $B
+
+$B/obj/lib/%.o: lib/%.c | $B
+	@mkdir -p $(@D)
+	$(CC) $(OURS) -Ilib $(WARN) $(CFLAGS) $(CPPFLAGS) $(DEPGEN) -fPIC -fvisibility=hidden -c -o $@ $<
+
+$B/obj/tools/%.o: tools/%.c | $B
+	@mkdir -p $(@D)
+	$(CC) $(OURS) -Itools $(WARN) $(CFLAGS) $(CPPFLAGS) $(DEPGEN) -c -o $@ $<
+
+$B/lib/librmpool.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(SHARED): $(LIB_OBJ) lib/librmpool.map
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=lib/librmpool.map -Wl,-z,defs \
+		$(CFLAGS) $(LDFLAGS) -o $@ $(LIB_OBJ) $(LIBS)
+
+$B/lib/librmpool.so: $(SHARED)
+	ln -sf $(<F) $B/lib/$(SONAME)
+	ln -sf $(SONAME) $@
+
+# Holds the directories, so it is made again whenever they may have changed.
+.PHONY: $B/lib/pkgconfig/rmpool.pc
+$B/lib/pkgconfig/rmpool.pc: lib/rmpool.pc.in
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCDIR@|$(INCDIR)|' \
+		-e 's|@VERSION@|$(VERSION)|' $< >$@
+
+# The library is found beside the tool, in the build tree as well as installed.
+$B/bin/rmpool: $(TOOL_OBJ) $B/lib/librmpool.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(TOOL_OBJ) \
+		-L$B/lib -lrmpool $(LIBS) $(TOOL_LIBS)
+
+# ---- unit tests -------------------------------------------------------------
+# Each tests/unit/test_*.c is one program, with sanitizers, linked with the
+# library's sources and with those that a line in it names:
+#	// links: kmod/wire.c tools/units.c
+
+UNIT_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+U := $B/unit
+
+unit: $(UNIT)
+
+$U/kmod/%.o: kmod/%.c | $B
+	@mkdir -p $(@D)
+	$(CC) $(OURS) -Ikmod -Wall -Wextra $(if $(WERROR),-Werror) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+
+$U/%.o: %.c | $B
+	@mkdir -p $(@D)
+	$(CC) $(OURS) -Ilib -Itools -Ikmod $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+
+define unit_program
+$B/$(1:.c=): $U/$(1:.c=.o) $(LIB_SRC:%.c=$U/%.o) \
+		$(patsubst %.c,$U/%.o,$(shell sed -n 's|^// links:||p' $(1)))
+	@mkdir -p $$(@D)
+	$$(CC) $$(UNIT_FLAGS) -o $$@ $$^ -lcmocka $$(LIBS) $$(TOOL_LIBS)
+endef
+$(foreach test,$(UNIT_SRC),$(eval $(call unit_program,$(test))))
+
+# Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library.
+PROGRAMS := $(patsubst tests/programs/%.c,$B/bin/%,$(wildcard tests/programs/*.c))
+.PHONY: programs
+programs: $(PROGRAMS)
+$B/bin/%: tests/programs/%.c $B/lib/librmpool.so
+	@mkdir -p $(@D)
+	$(CC) $(OURS) $(WARN) $(CFLAGS) -MMD -MP -MF $B/obj/$*.program.d \
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -L$B/lib -lrmpool $(LIBS) -lrt
+
+# ---- tests in VMs -----------------------------------------------------------
+
+vmctl: $B/vm/vmctl
+$B/vm/vmctl: tests/vm/guest/vmctl.c | $B
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -static -o $@.$$$$ $< && mv $@.$$$$ $@
+
+deps:
+	tests/deps.sh
+
+check:
+	@tests/deps.sh --if-missing
+	@tests/run.py $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
+
+demo:
+	@tests/deps.sh --if-missing
+	@tests/demo/run
+
+vm: lib tools
+	@tests/deps.sh --if-missing
+	@tests/run.py --build-only -K '$(or $(KERNEL),6.12)'
+	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
+
+lint:
+	tests/lint.sh
+
+# ---- installation -----------------------------------------------------------
+
+MAN1	:= $(wildcard docs/man/*.1)
+MAN3	:= $(wildcard docs/man/*.3)
+MAN4	:= $(wildcard docs/man/*.4)
+D	= $(DESTDIR)
+
+install: install-user
+ifneq ($(KDIR),)
+	@if [ -f '$(KBUILD_TREE)/rmpool.ko' ]; then \
+		set -x; \
+		install -D -m 644 $(KBUILD_TREE)/rmpool.ko $(D)/lib/modules/$(KVER)/updates/rmpool.ko; \
+		[ -n '$(D)' ] || depmod $(KVER); \
+	else \
+		echo 'module for $(KVER) is not built: not installed (see also dkms-install)'; \
+	fi
+else
+	@echo '$(NO_KDIR)'
+endif
+
+install-user: lib tools install-access
+	install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCDIR)/linux
+	install -m 755 $B/bin/rmpool $(D)$(BINDIR)/
+	install -m 755 $(SHARED) $(D)$(LIBDIR)/
+	ln -sf $(notdir $(SHARED)) $(D)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(D)$(LIBDIR)/librmpool.so
+	install -m 644 $B/lib/librmpool.a $(D)$(LIBDIR)/
+	install -m 644 $B/lib/pkgconfig/rmpool.pc $(D)$(LIBDIR)/pkgconfig/
+	install -m 644 lib/include/rmpool.h $(D)$(INCDIR)/
+	install -m 644 uapi/linux/rmpool.h uapi/linux/rmpool_netlink.h $(D)$(INCDIR)/linux/
+	$(if $(MAN1),install -D -m 644 -t $(D)$(MANDIR)/man1 $(MAN1))
+	$(if $(MAN3),install -D -m 644 -t $(D)$(MANDIR)/man3 $(MAN3))
+	$(if $(MAN4),install -D -m 644 -t $(D)$(MANDIR)/man4 $(MAN4))
+	$(if $(D),,ldconfig)
+
+# Who may open /dev/rmpool.
+install-access:
+	install -D -m 644 packaging/60-rmpool.rules $(D)$(UDEVDIR)/60-rmpool.rules
+	install -D -m 644 packaging/rmpool.sysusers $(D)$(SYSUSERSDIR)/rmpool.conf
+ifeq ($(DESTDIR),)
+	getent group rmpool >/dev/null || groupadd --system rmpool
+	! udevadm control --reload 2>/dev/null || udevadm trigger --sysname-match=rmpool
+endif
+
+uninstall-user:
+	rm -f $(D)$(BINDIR)/rmpool $(D)$(LIBDIR)/librmpool.a $(D)$(LIBDIR)/librmpool.so*
+	rm -f $(D)$(LIBDIR)/pkgconfig/rmpool.pc $(D)$(INCDIR)/rmpool.h
+	rm -f $(D)$(INCDIR)/linux/rmpool.h $(D)$(INCDIR)/linux/rmpool_netlink.h
+	rm -f $(addprefix $(D)$(MANDIR)/man1/,$(notdir $(MAN1)))
+	rm -f $(addprefix $(D)$(MANDIR)/man3/,$(notdir $(MAN3)))
+	rm -f $(addprefix $(D)$(MANDIR)/man4/,$(notdir $(MAN4)))
+	rm -f $(D)$(UDEVDIR)/60-rmpool.rules $(D)$(SYSUSERSDIR)/rmpool.conf
+	$(if $(D),,ldconfig)
+	$(if $(D),,! getent group rmpool >/dev/null || groupdel rmpool)
+
+uninstall: uninstall-user
+	rm -f $(D)/lib/modules/*/updates/rmpool.ko
+	$(if $(D),,for k in /lib/modules/*/modules.dep; do depmod $$(basename $$(dirname $$k)); done)
+
+# KVER on the command line restricts to one kernel.
+dkms-install: install-access
+	packaging/dkms.sh install '$(VERSION)' '$(SRCDIR)' '$(if $(filter command,$(subst command line,command,$(origin KVER))),$(KVER))'
+
+dkms-remove:
+	packaging/dkms.sh remove '$(VERSION)' '$(SRCDIR)'
+	rm -f $(UDEVDIR)/60-rmpool.rules $(SYSUSERSDIR)/rmpool.conf
+	! getent group rmpool >/dev/null || groupdel rmpool
+
+clean:
+	rm -rf $B
+
+-include $(wildcard $B/obj/*/*.d $B/obj/*.d $U/*/*.d $U/*/*/*.d)

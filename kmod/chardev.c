@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/rmpool: open, ioctl, mmap, poll, release.
+ *
+ * An open file belongs to the address space that opened it: all ioctls but INFO
+ * are refused to others, since they would use that memory or its handles. The
+ * device may be used from any network namespace; sockets and RDMA stay in the
+ * initial one.
+ *
+ * Each ioctl has one structure, which may grow at its end: it is read by the
+ * rules of copy_struct_from_user() with the size that the caller's command has,
+ * handled, and written back whether it succeeded or not.
+ *
+ * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
+ * open file has a reference, each request has one. release() ends what is
+ * queued, marks the regions dead, and leaves the rest, which may have to wait
+ * for peers, to a work item; it does not wait itself.
+ */
+#define pr_fmt(fmt) "rmpool: " fmt
+
+#include <linux/capability.h>
+#include <linux/compat.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "chardev.h"
+#include "ring.h"
+#include "segment.h"
+#include "transfer.h"
+
+static atomic_t rmp_files = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(rmp_files_wait);
+
+/* -------------------------------------------------------------- life cycle */
+
+static void file_free_work(struct work_struct *work)
+{
+	struct rmp_file *file = container_of(work, struct rmp_file, work);
+
+	rmp_ring_destroy(file->ring);
+	rmp_memory_destroy(&file->mem);
+	xa_destroy(&file->segments);
+	xa_destroy(&file->opens);
+	mutex_destroy(&file->setup);
+	kfree(file);
+	if (atomic_dec_and_test(&rmp_files))
+		wake_up_all(&rmp_files_wait);
+}
+
+static void file_release(struct kref *ref)
+{
+	struct rmp_file *file = container_of(ref, struct rmp_file, ref);
+
+	/* The teardown has run: it held a reference. */
+	INIT_WORK(&file->work, file_free_work);
+	queue_work(rmp_wq, &file->work);
+}
+
+void rmp_file_put(struct rmp_file *file)
+{
+	kref_put(&file->ref, file_release);
+}
+
+static int rmp_open(struct inode *inode, struct file *filp)
+{
+	struct rmp_file *file;
+	int ret;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return -ENOMEM;
+	ret = rmp_memory_init(&file->mem, current->mm);
+	if (ret) {
+		kfree(file);
+		return ret;
+	}
+	kref_init(&file->ref);
+	xa_init_flags(&file->segments, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&file->opens, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	init_rwsem(&file->handles);
+	spin_lock_init(&file->lock);
+	INIT_LIST_HEAD(&file->requests);
+	mutex_init(&file->setup);
+	atomic_inc(&rmp_files);
+	filp->private_data = file;
+	return nonseekable_open(inode, filp);
+}
+
+/* What may take time when a file is closed. */
+static void file_teardown_work(struct work_struct *work)
+{
+	struct rmp_file *file = container_of(work, struct rmp_file, work);
+	struct rmp_segment *segment;
+	struct rmp_rseg *rseg;
+	unsigned long handle;
+
+	rmp_region_del_all(&file->mem);
+	xa_for_each(&file->segments, handle, segment) {
+		struct rmp_revocation *rev = rmp_segment_delete(segment);
+
+		/* Its regions are gone; there is nothing to wait for. */
+		if (rev)
+			rmp_revocation_wait(rev, 0, false);
+		rmp_segment_put(segment);
+	}
+	xa_for_each(&file->opens, handle, rseg)
+		rmp_rseg_put(rseg);
+	rmp_file_put(file);
+}
+
+static int rmp_release(struct inode *inode, struct file *filp)
+{
+	struct rmp_file *file = filp->private_data;
+
+	rmp_transfer_kill(file);
+	rmp_memory_kill(&file->mem);
+	INIT_WORK(&file->work, file_teardown_work);
+	queue_work(rmp_wq, &file->work);
+	return 0;
+}
+
+/* --------------------------------------------------------------------- ioctls */
+
+static int ioc_info(struct rmp_file *file, void *arg)
+{
+	struct rmpool_info *info = arg;
+	struct rmp_device *dev;
+	struct rmp_port port;
+	u32 i;
+
+	memset(info, 0, sizeof(*info));
+	info->abi_version = RMPOOL_ABI_VERSION;
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		dev = rmp_device_get(i);
+		if (!dev)
+			continue;
+		info->nr_devices += !rmp_device_usable_port(dev, &port);
+		rmp_device_put(dev);
+	}
+	info->nr_peers = rmp_peer_count();
+	info->batch_max = RMPOOL_BATCH_MAX;
+	info->ring_max = RMPOOL_RING_MAX;
+	info->regions_max = RMP_REGIONS_MAX;
+	info->segments_max = RMP_SEGMENTS_MAX;
+	info->opens_max = RMP_OPENS_MAX;
+	info->pinned = (u64)atomic64_read(&file->mem.pinned_pages) << PAGE_SHIFT;
+	info->memlock = rlimit(RLIMIT_MEMLOCK);
+	if (info->memlock == RLIM_INFINITY || capable(CAP_IPC_LOCK))
+		info->memlock = U64_MAX;
+	memcpy(info->uuid, &rmp_uuid, sizeof(info->uuid));
+	rmp_node_name(info->node_name);
+	strscpy(info->module_version, RMPOOL_VERSION,
+		sizeof(info->module_version));
+	return 0;
+}
+
+static int ioc_ring_setup(struct rmp_file *file, void *arg)
+{
+	struct rmpool_ring_setup *setup = arg;
+	struct rmp_ring *ring;
+	int ret = 0;
+
+	if (setup->flags || setup->eventfd < -1)
+		return -EINVAL;
+	mutex_lock(&file->setup);
+	if (file->ring) {
+		ret = -EBUSY;
+		goto out;
+	}
+	ring = rmp_ring_create(setup);
+	if (IS_ERR(ring))
+		ret = PTR_ERR(ring);
+	else
+		/* Pairs with the acquire loads of those who use it. */
+		smp_store_release(&file->ring, ring);
+out:
+	mutex_unlock(&file->setup);
+	return ret;
+}
+
+/* A handle for @entry, from 1; all or nothing. */
+static int handle_alloc(struct rmp_file *file, struct xarray *table, void *entry,
+			u32 max, u32 reason, u32 *handle,
+			struct rmpool_error *error)
+{
+	int ret;
+
+	down_write(&file->handles);
+	ret = xa_alloc(table, handle, entry, XA_LIMIT(1, max),
+		       GFP_KERNEL_ACCOUNT);
+	up_write(&file->handles);
+	if (ret == -EBUSY) {
+		error->reason = reason;
+		error->limit = max;
+		error->used = max;
+		error->need = 1;
+		ret = -EMFILE;
+	}
+	return ret;
+}
+
+static void *handle_take(struct rmp_file *file, struct xarray *table,
+			 const struct rmpool_handle *h)
+{
+	void *entry;
+
+	if (h->flags)
+		return ERR_PTR(-EINVAL);
+	down_write(&file->handles);
+	entry = xa_erase(table, h->handle);
+	up_write(&file->handles);
+	return entry ?: ERR_PTR(-ENOENT);
+}
+
+static int ioc_segment_create(struct rmp_file *file, void *arg)
+{
+	struct rmpool_segment_create *create = arg;
+	struct rmp_segment *segment;
+	int ret;
+
+	if (create->flags)
+		return -EINVAL;
+	if (!rmp_name_valid(create->name)) {
+		create->error.reason = RMPOOL_REASON_NAME_BAD;
+		return -EINVAL;
+	}
+	segment = rmp_segment_create(create->name);
+	if (segment == ERR_PTR(-EEXIST))
+		create->error.reason = RMPOOL_REASON_NAME_TAKEN;
+	if (IS_ERR(segment))
+		return PTR_ERR(segment);
+	ret = handle_alloc(file, &file->segments, segment, RMP_SEGMENTS_MAX,
+			   RMPOOL_REASON_SEGMENTS, &create->handle,
+			   &create->error);
+	if (ret) {
+		struct rmp_revocation *rev = rmp_segment_delete(segment);
+
+		if (rev)
+			rmp_revocation_wait(rev, 0, false);
+		rmp_segment_put(segment);
+	}
+	return ret;
+}
+
+static int ioc_segment_delete(struct rmp_file *file, void *arg)
+{
+	struct rmp_revocation *rev;
+	struct rmp_segment *segment;
+
+	segment = handle_take(file, &file->segments, arg);
+	if (IS_ERR(segment))
+		return PTR_ERR(segment);
+	rev = rmp_segment_delete(segment);
+	if (rev)
+		rmp_revocation_wait(rev, RMP_REVOKE_WAIT, true);
+	rmp_segment_put(segment);
+	return 0;
+}
+
+static int ioc_region_add(struct rmp_file *file, void *arg)
+{
+	struct rmpool_region_add *add = arg;
+	struct rmp_segment *segment = NULL;
+	int ret;
+
+	if (add->flags || add->reserved || add->reserved2 ||
+	    add->access & ~RMPOOL_ACCESS_ALL)
+		return -EINVAL;
+	if (add->segment) {
+		down_read(&file->handles);
+		segment = xa_load(&file->segments, add->segment);
+		if (segment)
+			kref_get(&segment->ref);
+		up_read(&file->handles);
+		if (!segment)
+			return -ENOENT;
+	} else if (add->offset) {
+		return -EINVAL;
+	}
+	ret = rmp_region_add(&file->mem, add, segment);
+	if (segment)
+		rmp_segment_put(segment);
+	return ret;
+}
+
+static int ioc_region_del(struct rmp_file *file, void *arg)
+{
+	struct rmpool_handle *h = arg;
+
+	if (h->flags)
+		return -EINVAL;
+	rmp_transfer_cancel_region(file, h->handle);
+	return rmp_region_del(&file->mem, h->handle);
+}
+
+static int ioc_segment_open(struct rmp_file *file, void *arg)
+{
+	struct rmpool_segment_open *open = arg;
+	struct rmp_rseg *rseg;
+	long timeout = MAX_SCHEDULE_TIMEOUT;
+	int ret;
+
+	if (open->flags || open->reserved)
+		return -EINVAL;
+	if (open->timeout_ns >= 0)
+		timeout = min_t(u64, nsecs_to_jiffies64(open->timeout_ns),
+				MAX_JIFFY_OFFSET);
+	ret = rmp_rseg_open(open->node, open->name, timeout, &rseg,
+			    &open->error);
+	if (ret)
+		return ret;
+	rmp_rseg_list(rseg, 0, NULL, 0, &open->nr_regions, &open->size,
+		      &open->generation);
+	ret = handle_alloc(file, &file->opens, rseg, RMP_OPENS_MAX,
+			   RMPOOL_REASON_OPENS, &open->handle, &open->error);
+	if (ret)
+		rmp_rseg_put(rseg);
+	return ret;
+}
+
+static int ioc_segment_close(struct rmp_file *file, void *arg)
+{
+	struct rmp_rseg *rseg;
+
+	rseg = handle_take(file, &file->opens, arg);
+	if (IS_ERR(rseg))
+		return PTR_ERR(rseg);
+	rmp_rseg_put(rseg);
+	return 0;
+}
+
+/* Descriptors copied out at once. */
+#define RMP_LIST_BLOCK	128
+
+static int ioc_segment_list(struct rmp_file *file, void *arg)
+{
+	struct rmpool_segment_list *list = arg;
+	struct rmpool_region_desc __user *to = u64_to_user_ptr(list->regions);
+	u32 room = list->nr, n, done = 0;
+	struct rmpool_region_desc *desc;
+	struct rmp_rseg *rseg;
+	u64 size;
+	int ret = 0;
+
+	if (list->flags || list->reserved)
+		return -EINVAL;
+	desc = kmalloc_array(RMP_LIST_BLOCK, sizeof(*desc), GFP_KERNEL);
+	if (!desc)
+		return -ENOMEM;
+	down_read(&file->handles);
+	rseg = xa_load(&file->opens, list->handle);
+	if (rseg)
+		rmp_rseg_get(rseg);
+	up_read(&file->handles);
+	if (!rseg) {
+		kfree(desc);
+		return -ENOENT;
+	}
+	do {
+		n = rmp_rseg_list(rseg, list->first + done, desc,
+				  min_t(u32, room - done, RMP_LIST_BLOCK),
+				  &list->total, &size, &list->generation);
+		if (copy_to_user(to + done, desc, n * sizeof(*desc))) {
+			ret = -EFAULT;
+			break;
+		}
+		done += n;
+		cond_resched();
+	} while (n && done < room && !signal_pending(current));
+	list->nr = done;
+	rmp_rseg_put(rseg);
+	kfree(desc);
+	return ret;
+}
+
+static int ioc_submit(struct rmp_file *file, void *arg)
+{
+	return rmp_transfer_submit(file, arg);
+}
+
+static int ioc_submit_sync(struct rmp_file *file, void *arg)
+{
+	return rmp_transfer_submit_sync(file, arg);
+}
+
+static int ioc_wait(struct rmp_file *file, void *arg)
+{
+	/* Pairs with the set-up of the ring. */
+	struct rmp_ring *ring = smp_load_acquire(&file->ring);
+
+	return ring ? rmp_ring_wait(ring, arg) : -ENXIO;
+}
+
+static int ioc_cancel(struct rmp_file *file, void *arg)
+{
+	return rmp_transfer_cancel(file, arg);
+}
+
+struct rmp_ioctl {
+	u32 cmd;
+	int (*handle)(struct rmp_file *file, void *arg);
+};
+
+#define RMP_IOCTL(name, fn) \
+	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn }
+
+static const struct rmp_ioctl rmp_ioctls[] = {
+	RMP_IOCTL(INFO, ioc_info),
+	RMP_IOCTL(RING_SETUP, ioc_ring_setup),
+	RMP_IOCTL(SEGMENT_CREATE, ioc_segment_create),
+	RMP_IOCTL(SEGMENT_DELETE, ioc_segment_delete),
+	RMP_IOCTL(REGION_ADD, ioc_region_add),
+	RMP_IOCTL(REGION_DEL, ioc_region_del),
+	RMP_IOCTL(SEGMENT_OPEN, ioc_segment_open),
+	RMP_IOCTL(SEGMENT_CLOSE, ioc_segment_close),
+	RMP_IOCTL(SEGMENT_LIST, ioc_segment_list),
+	RMP_IOCTL(SUBMIT, ioc_submit),
+	RMP_IOCTL(SUBMIT_SYNC, ioc_submit_sync),
+	RMP_IOCTL(WAIT, ioc_wait),
+	RMP_IOCTL(CANCEL, ioc_cancel),
+};
+
+/* Large enough for each of the structures. */
+union rmp_ioctl_arg {
+	struct rmpool_info info;
+	struct rmpool_ring_setup ring_setup;
+	struct rmpool_segment_create segment_create;
+	struct rmpool_handle handle;
+	struct rmpool_region_add region_add;
+	struct rmpool_segment_open segment_open;
+	struct rmpool_segment_list segment_list;
+	struct rmpool_submit submit;
+	struct rmpool_submit_sync submit_sync;
+	struct rmpool_wait wait;
+	struct rmpool_cancel cancel;
+};
+
+static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
+{
+	struct rmp_file *file = filp->private_data;
+	void __user *uarg = (void __user *)user;
+	unsigned int nr = _IOC_NR(cmd), usize = _IOC_SIZE(cmd), ksize;
+	const struct rmp_ioctl *ioc;
+	union rmp_ioctl_arg arg;
+	int ret;
+
+	if (_IOC_TYPE(cmd) != RMPOOL_IOC_MAGIC || nr >= ARRAY_SIZE(rmp_ioctls) ||
+	    _IOC_DIR(cmd) != (_IOC_READ | _IOC_WRITE) || !usize)
+		return -ENOTTY;
+	ioc = &rmp_ioctls[array_index_nospec(nr, ARRAY_SIZE(rmp_ioctls))];
+	if (ioc->handle != ioc_info && current->mm != file->mem.mm)
+		return -EPERM;
+	ksize = _IOC_SIZE(ioc->cmd);
+	memset(&arg, 0, sizeof(arg));
+	ret = copy_struct_from_user(&arg, ksize, uarg, usize);
+	if (ret)
+		return ret;
+	ret = ioc->handle(file, &arg);
+	if (copy_to_user(uarg, &arg, min(ksize, usize)))
+		return -EFAULT;
+	return ret;
+}
+
+static int rmp_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	struct rmp_file *file = filp->private_data;
+	/* Pairs with the set-up of the ring. */
+	struct rmp_ring *ring = smp_load_acquire(&file->ring);
+
+	if (current->mm != file->mem.mm)
+		return -EPERM;
+	return ring ? rmp_ring_mmap(ring, vma) : -ENXIO;
+}
+
+static __poll_t rmp_poll(struct file *filp, struct poll_table_struct *wait)
+{
+	struct rmp_file *file = filp->private_data;
+	/* Pairs with the set-up of the ring. */
+	struct rmp_ring *ring = smp_load_acquire(&file->ring);
+
+	return ring ? rmp_ring_poll(ring, filp, wait) : EPOLLERR;
+}
+
+static const struct file_operations rmp_fops = {
+	.owner = THIS_MODULE,
+	.open = rmp_open,
+	.release = rmp_release,
+	.unlocked_ioctl = rmp_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = rmp_mmap,
+	.poll = rmp_poll,
+};
+
+static struct miscdevice rmp_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "rmpool",
+	.fops = &rmp_fops,
+	.mode = 0600,		/* udev gives it to the group */
+};
+
+int rmp_chardev_init(void)
+{
+	return misc_register(&rmp_misc);
+}
+
+void rmp_chardev_exit(void)
+{
+	misc_deregister(&rmp_misc);
+	wait_event(rmp_files_wait, !atomic_read(&rmp_files));
+}

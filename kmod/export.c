@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Our segments as a peer sees them: opening, telling keys, taking them back.
+ *
+ * A peer that opened a segment has an export of it in its session, which
+ * subscribes to the segment. Changes are told by KEYS_CHANGED, which the peer
+ * answers by fetching keys; many changes in a row are told once. Keys are told
+ * in pages, as the peer asks for them, in order of offset. A revocation is told
+ * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
+ * uses the region; when the session ends, all answers count as given.
+ *
+ * Locking: s->export_lock (mutex) guards exports and open revocations. Order:
+ * segment->lock, then s->export_lock; segment.c calls us with the former held.
+ *
+ * Lifetime: an export lives from SEGMENT_OPEN to SEGMENT_CLOSE or the end of
+ * the session; it is freed only after it was unsubscribed, which waits for
+ * calls from segment.c. They may use its session, which is thus still there.
+ */
+#define pr_fmt(fmt) "rmpool: " fmt
+
+#include <linux/slab.h>
+#include "export.h"
+#include "session.h"
+
+/* Segments that one peer may have open. */
+#define RMP_EXPORTS_MAX		4096
+
+struct rmp_export {
+	struct rmp_subscriber sub;
+	struct list_head node;
+	struct rmp_session *session;
+	bool changed;
+};
+
+/* A REVOKE that the peer did not answer yet. */
+struct rmp_open_revoke {
+	struct list_head node;
+	struct rmp_revocation *rev;
+	u32 id;
+};
+
+/* s->export_lock held. */
+static struct rmp_export *export_find(struct rmp_session *s, u32 segment)
+{
+	struct rmp_export *ex;
+
+	list_for_each_entry(ex, &s->exports, node) {
+		if (ex->sub.segment->id == segment)
+			return ex;
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------- told by segment.c */
+
+void rmp_export_changed(struct rmp_subscriber *sub)
+{
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+
+	WRITE_ONCE(ex->changed, true);
+	queue_work(rmp_wq, &ex->session->changed_work);
+}
+
+static void export_changed_work(struct work_struct *work)
+{
+	struct rmp_session *s = container_of(work, struct rmp_session,
+					     changed_work);
+	struct rmp_export *ex;
+	struct rmp_msg *msg;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg) {
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		return;
+	}
+	msg->type = RMP_MSG_KEYS_CHANGED;
+	mutex_lock(&s->export_lock);
+	list_for_each_entry(ex, &s->exports, node) {
+		if (!xchg(&ex->changed, false))
+			continue;
+		msg->segment.segment = ex->sub.segment->id;
+		msg->segment.generation =
+			READ_ONCE(ex->sub.segment->generation);
+		rmp_session_send(s, msg);
+	}
+	mutex_unlock(&s->export_lock);
+	kfree(msg);
+}
+
+bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
+		       struct rmp_revocation *rev)
+{
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+	struct rmp_session *s = ex->session;
+	struct rmp_open_revoke *open;
+	struct rmp_msg *msg;
+	bool told = false;
+
+	open = kzalloc(sizeof(*open), GFP_KERNEL);
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!open || !msg) {
+		/* It must let go all the same: end the session. */
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		goto out;
+	}
+	msg->type = RMP_MSG_REVOKE;
+	msg->revoke.segment = sub->segment->id;
+	msg->revoke.region = region_id;
+	open->rev = rev;
+	mutex_lock(&s->export_lock);
+	open->id = ++s->next_revoke;
+	msg->revoke.id = open->id;
+	list_add_tail(&open->node, &s->revokes);
+	told = !rmp_session_send(s, msg);
+	if (told)
+		open = NULL;
+	else
+		list_del(&open->node);
+	mutex_unlock(&s->export_lock);
+out:
+	kfree(msg);
+	kfree(open);
+	return told;
+}
+
+static void export_acked(struct rmp_session *s, u32 id)
+{
+	struct rmp_open_revoke *open, *found = NULL;
+
+	mutex_lock(&s->export_lock);
+	list_for_each_entry(open, &s->revokes, node) {
+		if (open->id == id) {
+			found = open;
+			list_del(&open->node);
+			break;
+		}
+	}
+	mutex_unlock(&s->export_lock);
+	if (!found)
+		return;
+	rmp_revocation_answer(found->rev);
+	kfree(found);
+}
+
+/* ----------------------------------------------------------- open and close */
+
+static int export_add(struct rmp_session *s, const char *name,
+		      struct rmp_msg_segment_info *info)
+{
+	struct rmp_export *ex, *old;
+	struct rmp_segment *seg;
+	u32 nr = 0;
+	int ret;
+
+	ex = kzalloc(sizeof(*ex), GFP_KERNEL);
+	if (!ex)
+		return -ENOMEM;
+	ex->session = s;
+	ret = rmp_segment_subscribe(name, &ex->sub);
+	if (ret) {
+		kfree(ex);
+		return ret;
+	}
+	seg = ex->sub.segment;
+	mutex_lock(&seg->lock);
+	info->segment = seg->id;
+	info->nr_regions = seg->nr_regions;
+	info->generation = seg->generation;
+	info->size = seg->size;
+	mutex_unlock(&seg->lock);
+
+	mutex_lock(&s->export_lock);
+	list_for_each_entry(old, &s->exports, node)
+		nr++;
+	old = export_find(s, seg->id);
+	if (!old && nr < RMP_EXPORTS_MAX) {
+		list_add_tail(&ex->node, &s->exports);
+		ex = NULL;
+	}
+	mutex_unlock(&s->export_lock);
+	if (ex) {
+		rmp_segment_unsubscribe(&ex->sub);
+		kfree(ex);
+	}
+	return old || !ex ? 0 : -ENOSPC;
+}
+
+static int export_open(struct rmp_session *s,
+		       const struct rmp_msg_segment_open *m)
+{
+	struct rmp_msg *msg;
+	int ret;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg)
+		return -ENOMEM;
+	msg->type = RMP_MSG_SEGMENT_INFO;
+	msg->segment_info.cookie = m->cookie;
+	ret = export_add(s, m->name, &msg->segment_info);
+	if (ret == -ENOENT)
+		msg->segment_info.status = RMPOOL_REASON_SEGMENT_UNKNOWN;
+	else if (ret)
+		msg->segment_info.status = RMPOOL_REASON_OPENS;
+	rmp_session_send(s, msg);
+	kfree(msg);
+	return 0;
+}
+
+static void export_close(struct rmp_session *s, u32 segment)
+{
+	struct rmp_export *ex;
+
+	mutex_lock(&s->export_lock);
+	ex = export_find(s, segment);
+	if (ex)
+		list_del(&ex->node);
+	mutex_unlock(&s->export_lock);
+	if (!ex)
+		return;
+	rmp_segment_unsubscribe(&ex->sub);
+	kfree(ex);
+}
+
+/* --------------------------------------------------------------------- keys */
+
+/* A region that is mapped nowhere, or may not be reached, is told too, so that
+ * the peer can tell "no right" and "no path" from "no region".
+ */
+static bool keys_write_bare(struct rmp_keys_writer *w, struct rmp_wire_keys *run)
+{
+	run->device = 0;
+	run->first = 0;
+	run->nr = 0;
+	return rmp_keys_open(w, run) > 0;
+}
+
+/* Writes the keys of one region from the cursor on. True: all written. */
+static bool keys_write_region(struct rmp_keys_writer *w,
+			      const struct rmp_region *region,
+			      struct rmp_wire_cursor *at)
+{
+	struct rmp_wire_keys run = {
+		.region = region->id,
+		.offset = region->offset,
+		.length = region->length,
+		.iova = region->iova,
+		.iova_base = region->iova_base,
+		.access = region->access & (RMPOOL_ACCESS_REMOTE_READ |
+					    RMPOOL_ACCESS_REMOTE_WRITE),
+		.chunk_shift = region->chunk_shift,
+	};
+	bool any = at->device || at->chunk;
+	u32 i, room;
+
+	for (; at->device < RMP_DEVICES_MAX; at->device++, at->chunk = 0) {
+		if (!run.access || !rmp_region_rkey(region, at->device, 0))
+			continue;
+		any = true;
+		while (at->chunk < region->nr_chunks) {
+			run.device = at->device;
+			run.first = at->chunk;
+			run.nr = region->nr_chunks - at->chunk;
+			room = rmp_keys_open(w, &run);
+			if (!room)
+				return false;
+			room = min(room, run.nr);
+			for (i = 0; i < room; i++)
+				rmp_keys_add(w, rmp_region_rkey(region,
+								at->device,
+								at->chunk + i));
+			at->chunk += room;
+		}
+	}
+	at->device = 0;
+	at->chunk = 0;
+	return any || keys_write_bare(w, &run);
+}
+
+static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
+		       const struct rmp_wire_cursor *from,
+		       struct rmp_msg_keys *keys)
+{
+	struct rmp_wire_cursor at = *from;
+	unsigned long index = from->region;
+	struct rmp_region *region;
+
+	keys->last = 1;
+	mutex_lock(&seg->lock);
+	keys->generation = seg->generation;
+	mt_for_each(&seg->regions, region, index, ULONG_MAX) {
+		if (region->offset != from->region) {
+			at.device = 0;
+			at.chunk = 0;
+		}
+		if (!keys_write_region(w, region, &at)) {
+			keys->last = 0;
+			keys->next = at;
+			/* The cursor's region is an offset of the segment. */
+			keys->next.region = region->offset;
+			break;
+		}
+	}
+	mutex_unlock(&seg->lock);
+}
+
+static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
+{
+	struct rmp_keys_writer w;
+	struct rmp_msg_keys keys = { .segment = m->segment };
+	struct rmp_segment *seg = NULL;
+	struct rmp_export *ex;
+	void *buf;
+	int ret;
+
+	buf = kzalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	/* The export may go as soon as the lock is dropped; the segment not. */
+	mutex_lock(&s->export_lock);
+	ex = export_find(s, m->segment);
+	if (ex) {
+		seg = ex->sub.segment;
+		kref_get(&seg->ref);
+	}
+	mutex_unlock(&s->export_lock);
+
+	ret = rmp_keys_begin(&w, buf, RMP_WIRE_MSG_MAX);
+	if (ret)
+		goto out;
+	keys.last = 1;
+	if (seg)
+		keys_write(&w, seg, &m->from, &keys);
+	ret = rmp_keys_end(&w, 0, &keys);
+	if (ret > 0) {
+		rmp_control_send_raw(&s->ctl, buf, ret);
+		ret = 0;
+	}
+out:
+	if (seg)
+		rmp_segment_put(seg);
+	kfree(buf);
+	return ret;
+}
+
+/* --------------------------------------------------------------- life cycle */
+
+int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg)
+{
+	switch (msg->type) {
+	case RMP_MSG_SEGMENT_OPEN:
+		return export_open(s, &msg->segment_open);
+	case RMP_MSG_SEGMENT_CLOSE:
+		export_close(s, msg->segment.segment);
+		return 0;
+	case RMP_MSG_KEYS_GET:
+		return export_keys(s, &msg->keys_get);
+	case RMP_MSG_REVOKE_ACK:
+		export_acked(s, msg->revoke.id);
+		return 0;
+	}
+	return -EPROTO;
+}
+
+void rmp_export_init(struct rmp_session *s)
+{
+	mutex_init(&s->export_lock);
+	INIT_LIST_HEAD(&s->exports);
+	INIT_LIST_HEAD(&s->revokes);
+	INIT_WORK(&s->changed_work, export_changed_work);
+}
+
+void rmp_export_destroy(struct rmp_session *s)
+{
+	struct rmp_open_revoke *open, *next_open;
+	struct rmp_export *ex, *next;
+	LIST_HEAD(exports);
+	LIST_HEAD(revokes);
+
+	mutex_lock(&s->export_lock);
+	list_splice_init(&s->exports, &exports);
+	mutex_unlock(&s->export_lock);
+	list_for_each_entry_safe(ex, next, &exports, node) {
+		rmp_segment_unsubscribe(&ex->sub);
+		kfree(ex);
+	}
+	cancel_work_sync(&s->changed_work);
+	mutex_lock(&s->export_lock);
+	list_splice_init(&s->revokes, &revokes);
+	mutex_unlock(&s->export_lock);
+	list_for_each_entry_safe(open, next_open, &revokes, node) {
+		rmp_revocation_answer(open->rev);
+		kfree(open);
+	}
+}

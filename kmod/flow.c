@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The queue to one peer: cutting slices when there is room, and accounting for
+ * those that ended.
+ *
+ * A turn takes the first request of the highest class that can go on, lets the
+ * scheduler choose rail and queue pair, cuts one slice, and so on, up to
+ * RMP_TURN slices; then it posts what it cut, one chain per queue pair. Turns
+ * run in whichever context made room or brought work: the submitter, and the
+ * completion handler, which leaves what is too much for it to a work item.
+ *
+ * The sweep ends requests that are overdue or cannot go on: it runs at the
+ * earliest deadline, and when a region was revoked or a session ended.
+ *
+ * Locking: flow->lock (BH) guards everything of a flow and its requests. It is
+ * one lock per peer, taken once per turn; see docs/design.md for why there is
+ * not one per rail. Requests are ended, and all that calls out is done, without
+ * it.
+ *
+ * Lifetime: of the peer. A request has references on all it uses (flow.h), so a
+ * flow with requests has a peer.
+ */
+#include <linux/slab.h>
+#include "flow.h"
+#include "slice.h"
+
+/* Requests of a queue that are passed over in a turn, when no rail reaches them. */
+#define RMP_PASS_OVER	16
+
+/* ----------------------------------------------------------------- requests */
+
+/* flow->lock held. Off the lists, if nothing of it is left anywhere. */
+static bool request_idle(struct rmp_request *req)
+{
+	if (req->inflight || req->left)
+		return false;
+	if (!list_empty(&req->queue))
+		list_del_init(&req->queue);
+	list_del_init(&req->active);
+	return true;
+}
+
+bool rmp_flow_stop(struct rmp_request *req, s32 status)
+{
+	lockdep_assert_held(&req->flow->lock);
+	if (list_empty(&req->active))
+		return false;		/* somebody else is ending it */
+	if (!req->status)
+		req->status = status;
+	req->left = 0;
+	if (!list_empty(&req->queue))
+		list_del_init(&req->queue);
+	return request_idle(req);
+}
+
+/* Why a request cannot go on, or 0. */
+static s32 request_blocked(const struct rmp_request *req)
+{
+	if (READ_ONCE(req->region->dead) || READ_ONCE(req->rr->revoked))
+		return -ESTALE;
+	return 0;
+}
+
+static void flow_note_deadline(struct rmp_flow *flow, unsigned long deadline)
+{
+	if (time_before(deadline, flow->next_deadline)) {
+		flow->next_deadline = deadline;
+		mod_delayed_work(rmp_wq, &flow->sweep,
+				 max((long)(deadline - jiffies), 0L));
+	}
+}
+
+void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
+{
+	struct rmp_request *req, *next;
+
+	spin_lock_bh(&flow->lock);
+	list_for_each_entry_safe(req, next, requests, done_node) {
+		bool idle = list_empty(&flow->active);
+
+		list_del_init(&req->done_node);
+		list_add_tail(&req->active, &flow->active);
+		list_add_tail(&req->queue, &flow->queue[req->prio]);
+		if (idle)
+			flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
+		flow_note_deadline(flow, req->deadline);
+	}
+	spin_unlock_bh(&flow->lock);
+}
+
+/* --------------------------------------------------------------------- turns */
+
+/* Rails that reach the next byte of a request on both sides. */
+static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req)
+{
+	u32 mask = 0, i, key;
+	u64 iova;
+
+	for (i = 0; i < RMP_SCHED_RAILS; i++) {
+		const struct rmp_sched_rail *r = flow->sched.rails[i];
+		const struct rmp_rail *rail;
+		u32 q;
+
+		if (!r)
+			continue;
+		for (q = 0; !r->qps[q]; q++)
+			;
+		rail = container_of(r->qps[q], struct rmp_qp, s)->rail;
+		if (rmp_region_local(req->region, rail->dev->index,
+				     req->local_pos, &iova, &key) &&
+		    rmp_rregion_remote(req->rr, rail->remote_dev,
+				       req->remote_pos, &iova, &key))
+			mask |= 1U << i;
+	}
+	return mask;
+}
+
+/* Cuts one slice of @req. False: no room, or no rail for it (@nowhere). */
+static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
+			struct list_head *touched, bool *nowhere)
+{
+	u64 local, remote, local_rest, remote_rest;
+	u32 mask, rail, q, lkey, rkey;
+	struct rmp_slice *slice;
+	struct rmp_qp *qp;
+
+	mask = request_rails(flow, req);
+	*nowhere = !mask;
+	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
+		return false;
+	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
+	slice = rmp_qp_slice(qp);
+	if (WARN_ON_ONCE(!slice))
+		return false;
+
+	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
+				      req->local_pos, &local, &lkey);
+	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
+					 req->remote_pos, &remote, &rkey);
+	slice->req = req;
+	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
+				      qp->max_slice);
+	slice->sge.addr = local;
+	slice->sge.length = slice->len;
+	slice->sge.lkey = lkey;
+	slice->wr.remote_addr = remote;
+	slice->wr.rkey = rkey;
+	slice->wr.wr.opcode = req->op == RMPOOL_OP_PUT ? IB_WR_RDMA_WRITE :
+							 IB_WR_RDMA_READ;
+	rmp_sched_charge(&flow->sched, rail, q, slice->len);
+	atomic64_add(slice->len, &qp->rail->outstanding);
+
+	req->rail = qp->rail->index;
+	req->local_pos += slice->len;
+	req->remote_pos += slice->len;
+	req->left -= slice->len;
+	req->inflight++;
+	if (!req->left)
+		list_del_init(&req->queue);
+	if (list_empty(&qp->touched)) {
+		refcount_inc(&qp->ref);
+		list_add_tail(&qp->touched, touched);
+	}
+	return true;
+}
+
+/* Fills the queue pairs from one class. True: something was cut or ended. */
+static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
+			    struct list_head *touched, struct list_head *done,
+			    bool *full)
+{
+	struct rmp_request *req, *next;
+	u32 passed = 0;
+	bool any = false;
+
+	list_for_each_entry_safe(req, next, &flow->queue[class], queue) {
+		s32 status = request_blocked(req);
+		bool nowhere;
+
+		if (!*budget || passed > RMP_PASS_OVER)
+			break;
+		if (status) {
+			if (rmp_flow_stop(req, status))
+				list_add_tail(&req->done_node, done);
+			--*budget;
+			any = true;
+			continue;
+		}
+		while (req->left && *budget) {
+			if (!request_cut(flow, req, touched, &nowhere))
+				break;
+			--*budget;
+			any = true;
+		}
+		if (!req->left || !*budget)
+			continue;
+		if (!nowhere) {
+			*full = true;
+			break;
+		}
+		passed++;
+	}
+	return any;
+}
+
+bool rmp_flow_turn(struct rmp_flow *flow)
+{
+	static const u8 order[RMP_CLASSES] = {
+		RMPOOL_CLASS_HIGH, RMPOOL_CLASS_NORMAL, RMPOOL_CLASS_BULK,
+	};
+	u32 budget = RMP_TURN, i;
+	LIST_HEAD(touched);
+	bool full = false;
+	bool any = false;
+	LIST_HEAD(done);
+
+	spin_lock_bh(&flow->lock);
+	for (i = 0; i < RMP_CLASSES && budget && !full; i++)
+		any |= flow_turn_class(flow, order[i], &budget, &touched, &done,
+				       &full);
+	spin_unlock_bh(&flow->lock);
+	rmp_qp_post_list(&touched);
+	rmp_request_end_list(&done);
+	return any && !budget;
+}
+
+void rmp_flow_run(struct rmp_flow *flow)
+{
+	while (rmp_flow_turn(flow))
+		cond_resched();
+}
+
+static void flow_turns_work(struct work_struct *work)
+{
+	rmp_flow_run(container_of(work, struct rmp_flow, turns));
+}
+
+/* --------------------------------------------------------------- completions */
+
+static s32 status_of(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_OP_ERR:
+		return -EREMOTEIO;
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RNR_RETRY_EXC_ERR:
+	case IB_WC_WR_FLUSH_ERR:
+	case IB_WC_RESP_TIMEOUT_ERR:
+		return -ECONNRESET;
+	default:
+		return -EIO;
+	}
+}
+
+/* flow->lock held. */
+static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
+		       enum ib_wc_status status, struct list_head *done)
+{
+	struct rmp_request *req = slice->req;
+
+	rmp_sched_credit(&qp->flow->rails[qp->rail->index], &qp->s, slice->len);
+	slice->req = NULL;
+	list_move(&slice->node, &qp->free);
+	req->inflight--;
+	if (status == IB_WC_SUCCESS) {
+		req->bytes += slice->len;
+	} else {
+		if (!req->wc_status) {
+			req->wc_status = status;
+			req->rail = qp->rail->index;
+		}
+		/* What is not posted is not worth posting any more. */
+		if (!req->status)
+			req->status = status_of(status);
+		req->left = 0;
+	}
+	if (!list_empty(&req->active) && request_idle(req))
+		list_add_tail(&req->done_node, done);
+}
+
+static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
+			 enum ib_wc_status last, enum ib_wc_status others)
+{
+	struct rmp_rail *rail = qp->rail;
+	u64 put = 0, get = 0, failed = 0, nr = 0, bytes = 0;
+	struct rmp_slice *slice, *next;
+	LIST_HEAD(done);
+
+	spin_lock_bh(&qp->flow->lock);
+	list_for_each_entry_safe(slice, next, slices, node) {
+		enum ib_wc_status status = list_is_last(&slice->node, slices) ?
+					   last : others;
+
+		nr++;
+		bytes += slice->len;
+		if (status != IB_WC_SUCCESS)
+			failed++;
+		else if (slice->req->op == RMPOOL_OP_PUT)
+			put += slice->len;
+		else
+			get += slice->len;
+		slice_done(qp, slice, status, &done);
+	}
+	spin_unlock_bh(&qp->flow->lock);
+	atomic64_sub(bytes, &rail->outstanding);
+	atomic64_add(nr, &rail->slices);
+	if (put)
+		atomic64_add(put, &rail->put_bytes);
+	if (get)
+		atomic64_add(get, &rail->get_bytes);
+	if (failed)
+		atomic64_add(failed, &rail->errors);
+	rmp_request_end_list(&done);
+}
+
+void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
+			  enum ib_wc_status status)
+{
+	slices_ended(qp, slices, status, IB_WC_SUCCESS);
+}
+
+void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,
+			    enum ib_wc_status status)
+{
+	slices_ended(qp, slices, status, status);
+}
+
+/* --------------------------------------------------------------------- sweep */
+
+/* flow->lock held. What is to be done with one request. */
+static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
+		      struct list_head *done, struct list_head *early,
+		      unsigned long *next)
+{
+	bool overdue = time_after_eq(jiffies, req->deadline);
+	s32 status = overdue ? -ETIMEDOUT : request_blocked(req);
+
+	if (!status || (!overdue && !req->left)) {
+		/* Not overdue, and nothing more to post: it ends by itself. */
+		if (!req->reported && time_before(req->deadline, *next))
+			*next = req->deadline;
+		return;
+	}
+	if (rmp_flow_stop(req, status)) {
+		list_add_tail(&req->done_node, done);
+	} else if (overdue && !req->reported) {
+		/* Slices in flight: say so now, they end when they end. One
+		 * more holds the request until it is reported.
+		 */
+		req->reported = true;
+		req->inflight++;
+		list_add_tail(&req->done_node, early);
+	}
+}
+
+void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req,
+			   s32 status)
+{
+	bool idle;
+
+	rmp_request_report(req, status, true, READ_ONCE(req->bytes));
+	spin_lock_bh(&flow->lock);
+	req->inflight--;
+	idle = request_idle(req);
+	spin_unlock_bh(&flow->lock);
+	if (idle)
+		rmp_request_end(req);
+}
+
+static void sweep_report(struct rmp_flow *flow, struct list_head *early)
+{
+	struct rmp_request *req, *next;
+
+	list_for_each_entry_safe(req, next, early, done_node) {
+		list_del_init(&req->done_node);
+		rmp_flow_report_early(flow, req, -ETIMEDOUT);
+	}
+}
+
+/* Goes over all requests in steps, with a marker in the list between them. */
+static void flow_sweep_work(struct work_struct *work)
+{
+	struct rmp_flow *flow = container_of(to_delayed_work(work),
+					     struct rmp_flow, sweep);
+	unsigned long next = jiffies + MAX_JIFFY_OFFSET;
+	struct rmp_request marker = { .marker = true };
+	struct rmp_request *req;
+	bool more = true;
+
+	spin_lock_bh(&flow->lock);
+	/* What is added from here on sets it for itself. */
+	flow->next_deadline = next;
+	list_add(&marker.active, &flow->active);
+	while (more) {
+		LIST_HEAD(done);
+		LIST_HEAD(early);
+		u32 n;
+
+		for (n = 0; n < RMP_SWEEP; n++) {
+			more = !list_is_last(&marker.active, &flow->active);
+			if (!more)
+				break;
+			req = list_next_entry(&marker, active);
+			list_move(&marker.active, &req->active);
+			if (!req->marker)
+				sweep_one(flow, req, &done, &early, &next);
+		}
+		spin_unlock_bh(&flow->lock);
+		sweep_report(flow, &early);
+		rmp_request_end_list(&done);
+		cond_resched();
+		spin_lock_bh(&flow->lock);
+	}
+	list_del(&marker.active);
+	if (!list_empty(&flow->active))
+		flow_note_deadline(flow, next);
+	spin_unlock_bh(&flow->lock);
+	rmp_flow_run(flow);
+}
+
+void rmp_flow_kick(struct rmp_flow *flow)
+{
+	mod_delayed_work(rmp_wq, &flow->sweep, 0);
+}
+
+/* ---------------------------------------------------------------- life cycle */
+
+struct rmp_flow *rmp_flow_create(struct rmp_peer *peer)
+{
+	struct rmp_flow *flow;
+	int i;
+
+	flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+	if (!flow)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&flow->lock);
+	for (i = 0; i < RMP_CLASSES; i++)
+		INIT_LIST_HEAD(&flow->queue[i]);
+	INIT_LIST_HEAD(&flow->active);
+	INIT_DELAYED_WORK(&flow->sweep, flow_sweep_work);
+	INIT_WORK(&flow->turns, flow_turns_work);
+	flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
+	flow->peer = peer;
+	return flow;
+}
+
+void rmp_flow_destroy(struct rmp_flow *flow)
+{
+	cancel_delayed_work_sync(&flow->sweep);
+	cancel_work_sync(&flow->turns);
+	WARN_ON_ONCE(!list_empty(&flow->active));
+	kfree(flow);
+}

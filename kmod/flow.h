@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the data rooms share: transfer.c (what users ask for), flow.c (the
+ * queue to one peer) and qp.c (posting).
+ */
+#ifndef RMP_FLOW_H
+#define RMP_FLOW_H
+
+#include "qp.h"
+#include "sched.h"
+#include "transfer.h"
+
+/* Slices cut in one turn. */
+#define RMP_TURN		32
+/* Requests of one list looked at before the lock is dropped. */
+#define RMP_SWEEP		64
+
+struct rmp_batch;
+
+/**
+ * struct rmp_request - one put or get, as a cursor
+ * @active: in the flow's list of all its requests; flow->lock
+ * @queue: in a queue of the flow while there is something to cut; flow->lock
+ * @file_node: in the file's list; file->lock
+ * @done_node: for whoever ends it
+ * @file: referenced
+ * @peer: referenced, and so @flow lives
+ * @region: referenced
+ * @rr: referenced
+ * @batch: of a synchronous submit, referenced, or NULL; @index: in it
+ * @local_pos: offset in @region of what is left; likewise @remote_pos
+ * @left: not cut yet
+ * @bytes: known to be moved
+ * @inflight: slices with a queue pair
+ * @status: 0 or the first error
+ * @deadline: jiffies
+ * @reported: its completion was, or is just being, delivered
+ * @marker: no request but a place in a list, of who walks it
+ *
+ * Belongs to its flow until it is neither queued nor has slices in flight;
+ * whoever finds that, under flow->lock, takes it off the flow's lists and then
+ * ends it, once, with rmp_request_end().
+ */
+struct rmp_request {
+	struct list_head active;
+	struct list_head queue;
+	struct list_head file_node;
+	struct list_head done_node;
+	struct rmp_file *file;
+	struct rmp_peer *peer;
+	struct rmp_flow *flow;
+	struct rmp_region *region;
+	struct rmp_rregion *rr;
+	struct rmp_batch *batch;
+	u32 index;
+	u32 inflight;
+	u64 local_pos;
+	u64 remote_pos;
+	u64 left;
+	u64 bytes;
+	u64 cookie;
+	ktime_t start;
+	unsigned long deadline;
+	u32 rail;
+	s32 status;
+	u8 op;
+	u8 prio;
+	u8 wc_status;
+	bool reported;
+	bool marker;
+};
+
+/**
+ * struct rmp_flow - all that is under way to one peer
+ * @lock: guards all below, and the schedule state of rails and queue pairs
+ * @queue: requests with something to cut, by class
+ * @active: all requests
+ * @sched: rails and queue pairs that are up
+ * @next_deadline: the earliest, or later
+ * @sweep: ends what is overdue or cannot go on
+ * @turns: goes on with turns that became too many for one context
+ */
+struct rmp_flow {
+	spinlock_t lock;	/* see above */
+	struct list_head queue[RMP_CLASSES];
+	struct list_head active;
+	struct rmp_sched sched;
+	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
+	unsigned long next_deadline;
+	struct delayed_work sweep;
+	struct work_struct turns;
+	struct rmp_peer *peer;
+};
+
+struct rmp_qp;
+
+/**
+ * struct rmp_slice - what one work request moves
+ * @node: in the QP's list of free ones, its chain, or those posted
+ */
+struct rmp_slice {
+	struct list_head node;
+	struct rmp_qp *qp;
+	struct rmp_request *req;
+	u32 len;
+	struct ib_cqe cqe;
+	struct ib_sge sge;
+	struct ib_rdma_wr wr;
+};
+
+/**
+ * struct rmp_qp - a data queue pair
+ * @conn: its connection
+ * @s: schedule state; flow->lock
+ * @up: may be scheduled; flow->lock
+ * @free: slices not in use; flow->lock
+ * @chain: slices cut and not posted; flow->lock
+ * @touched: in the list of who will post @chain; flow->lock
+ * @post_lock: guards @posted and the order of posting; outer to flow->lock
+ * @posted: slices with the device, in order
+ * @ref: the owner and each who is going to post
+ */
+struct rmp_qp {
+	struct rmp_conn conn;
+	struct rmp_rail *rail;
+	struct rmp_flow *flow;
+	u32 index;
+	u32 max_slice;
+	struct rmp_sched_qp s;
+	bool up;
+	struct list_head free;
+	struct list_head chain;
+	struct list_head touched;
+	spinlock_t post_lock;	/* see above */
+	struct list_head posted;
+	refcount_t ref;
+	struct completion unused;
+	struct rmp_slice *slices;
+};
+
+/* transfer.c: reports, if that was not done, and frees. No lock held. */
+void rmp_request_end(struct rmp_request *req);
+void rmp_request_end_list(struct list_head *done);
+/* transfer.c: reports early, as unknown; the request goes on. The caller has
+ * set req->reported under flow->lock.
+ */
+void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
+			u64 bytes);
+/* flow.c, with flow->lock held: stops a request; true when it can be ended (it
+ * is then off the flow's lists).
+ */
+bool rmp_flow_stop(struct rmp_request *req, s32 status);
+/* Reports a request that has slices in flight, as unknown. The caller has set
+ * req->reported and added one to req->inflight under flow->lock.
+ */
+void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req,
+			   s32 status);
+/* Adds requests, linked by done_node, all of this flow. */
+void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
+/* One turn: cuts and posts. True when another may find something to do. */
+bool rmp_flow_turn(struct rmp_flow *flow);
+/* The same, as often as needed, in process context. */
+void rmp_flow_run(struct rmp_flow *flow);
+/* Slices that ended, all of @qp; @status of the last, the others succeeded. */
+void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
+			  enum ib_wc_status status);
+/* Slices that failed, all of them. */
+void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,
+			    enum ib_wc_status status);
+
+/* qp.c: flow->lock held: a slice for the chain; NULL when the QP has no room. */
+struct rmp_slice *rmp_qp_slice(struct rmp_qp *qp);
+/* Posts the chains of the queue pairs in the list. No lock held. */
+void rmp_qp_post_list(struct list_head *touched);
+
+#endif /* RMP_FLOW_H */

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The peer table: which nodes this one talks to and lets in.
+ *
+ * Locking: rmp_peers_lock (mutex) guards the list, which is kept in order of
+ * name; what is in a peer is guarded as session.h says. A peer leaves the list
+ * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and wait for its
+ * worker to tear the session down.
+ *
+ * Lifetime: the table has one reference, a session one, each remote segment
+ * one, and callers of the find functions theirs. The flow of the data rooms is
+ * made with the peer and destroyed with it. The last reference may be given
+ * back anywhere, so the release is a work item.
+ */
+#define pr_fmt(fmt) "rmpool: " fmt
+
+#include <linux/slab.h>
+#include "segment.h"
+#include "session.h"
+
+/* Entries that accept=any may add by itself. */
+#define RMP_DYNAMIC_MAX		1024
+
+const struct rmp_peer_ops *rmp_peer_ops;
+
+static DEFINE_MUTEX(rmp_peers_lock);
+static LIST_HEAD(rmp_peers);
+static u32 rmp_nr_peers;
+static bool rmp_peers_closed;
+static atomic_t rmp_peers_alive = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(rmp_peers_wait);
+
+/* --------------------------------------------------------------- life cycle */
+
+static void peer_free_work(struct work_struct *work)
+{
+	struct rmp_peer *peer = container_of(work, struct rmp_peer, free_work);
+
+	/* Kicked by somebody who held a reference, it has nothing to do. */
+	cancel_delayed_work_sync(&peer->work);
+	rmp_peer_ops->flow_destroy(peer->flow);
+	mutex_destroy(&peer->lock);
+	mutex_destroy(&peer->rseg_lock);
+	kfree(peer);
+	if (atomic_dec_and_test(&rmp_peers_alive))
+		wake_up_all(&rmp_peers_wait);
+}
+
+static void peer_release(struct kref *ref)
+{
+	struct rmp_peer *peer = container_of(ref, struct rmp_peer, ref);
+
+	queue_work(rmp_wq, &peer->free_work);
+}
+
+void rmp_peer_hold(struct rmp_peer *peer)
+{
+	kref_get(&peer->ref);
+}
+
+void rmp_peer_put(struct rmp_peer *peer)
+{
+	kref_put(&peer->ref, peer_release);
+}
+
+void rmp_peer_kick(struct rmp_peer *peer)
+{
+	mod_delayed_work(rmp_wq, &peer->work, 0);
+}
+
+struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer)
+{
+	return peer->flow;
+}
+
+void rmp_peer_set_state(struct rmp_peer *peer, u32 state)
+{
+	lockdep_assert_held(&peer->lock);
+	if (peer->state != state)
+		peer->changed = true;
+	WRITE_ONCE(peer->state, state);
+	wake_up_all(&peer->wait);
+}
+
+void rmp_peer_unlock(struct rmp_peer *peer)
+{
+	bool changed = peer->changed;
+
+	peer->changed = false;
+	mutex_unlock(&peer->lock);
+	if (changed)
+		rmp_peer_ops->event(peer, RMPOOL_EVENT_CHANGED);
+}
+
+/* ---------------------------------------------------------------- the table */
+
+static struct rmp_peer *peer_alloc(const char *name,
+				   const struct sockaddr_storage *addr)
+{
+	struct rmp_peer *peer;
+
+	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
+	if (!peer)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&peer->ref);
+	strscpy(peer->name, name, sizeof(peer->name));
+	peer->addr = *addr;
+	mutex_init(&peer->lock);
+	mutex_init(&peer->rseg_lock);
+	init_waitqueue_head(&peer->wait);
+	INIT_LIST_HEAD(&peer->rsegs);
+	INIT_DELAYED_WORK(&peer->work, rmp_session_worker);
+	INIT_WORK(&peer->free_work, peer_free_work);
+	peer->next_try = jiffies;
+	peer->flow = rmp_peer_ops->flow_create(peer);
+	if (IS_ERR_OR_NULL(peer->flow)) {
+		kfree(peer);
+		return ERR_PTR(-ENOMEM);
+	}
+	atomic_inc(&rmp_peers_alive);
+	return peer;
+}
+
+/* rmp_peers_lock held. Keeps the list in order. */
+static int peer_insert(struct rmp_peer *peer)
+{
+	struct rmp_peer *p;
+	struct list_head *before = &rmp_peers;
+
+	if (rmp_peers_closed)
+		return -ESHUTDOWN;
+	list_for_each_entry(p, &rmp_peers, node) {
+		int cmp = strcmp(p->name, peer->name);
+
+		if (!cmp || rmp_endpoint_equal(&p->addr, &peer->addr))
+			return -EEXIST;
+		if (cmp > 0 && before == &rmp_peers)
+			before = &p->node;
+	}
+	list_add_tail(&peer->node, before);
+	rmp_nr_peers++;
+	return 0;
+}
+
+static struct rmp_peer *peer_add(const char *name,
+				 const struct sockaddr_storage *addr,
+				 bool dynamic)
+{
+	struct rmp_peer *peer;
+	int ret;
+
+	peer = peer_alloc(name, addr);
+	if (IS_ERR(peer))
+		return peer;
+	peer->dynamic = dynamic;
+	mutex_lock(&rmp_peers_lock);
+	ret = peer_insert(peer);
+	if (!ret)
+		rmp_peer_hold(peer);
+	mutex_unlock(&rmp_peers_lock);
+	if (ret) {
+		rmp_peer_put(peer);
+		return ERR_PTR(ret);
+	}
+	rmp_peer_ops->event(peer, RMPOOL_EVENT_NEW);
+	return peer;
+}
+
+int rmp_peer_add(const char *name, const struct sockaddr_storage *addr)
+{
+	struct rmp_peer *peer;
+
+	peer = peer_add(name, addr, false);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	rmp_peer_put(peer);
+	return 0;
+}
+
+/* It is off the list: close it and give the table's reference back. */
+static void peer_close(struct rmp_peer *peer)
+{
+	mutex_lock(&peer->lock);
+	WRITE_ONCE(peer->removed, true);
+	if (peer->connecting)
+		rmp_conn_abort(peer->connecting);
+	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
+	rmp_peer_unlock(peer);
+	rmp_peer_kick(peer);
+	flush_delayed_work(&peer->work);
+	/* The worker may have queued itself once more meanwhile. */
+	cancel_delayed_work_sync(&peer->work);
+	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
+	rmp_peer_put(peer);
+}
+
+int rmp_peer_del(const char *name)
+{
+	struct rmp_peer *peer, *found = NULL;
+
+	mutex_lock(&rmp_peers_lock);
+	list_for_each_entry(peer, &rmp_peers, node) {
+		if (!strcmp(peer->name, name)) {
+			found = peer;
+			list_del_init(&peer->node);
+			rmp_nr_peers--;
+			break;
+		}
+	}
+	mutex_unlock(&rmp_peers_lock);
+	if (!found)
+		return -ENOENT;
+	peer_close(found);
+	return 0;
+}
+
+struct rmp_peer *rmp_peer_find(const char *name)
+{
+	struct rmp_peer *peer, *found = NULL;
+
+	mutex_lock(&rmp_peers_lock);
+	list_for_each_entry(peer, &rmp_peers, node) {
+		if (!strcmp(peer->name, name)) {
+			found = peer;
+			rmp_peer_hold(peer);
+			break;
+		}
+	}
+	mutex_unlock(&rmp_peers_lock);
+	return found;
+}
+
+static struct rmp_peer *peer_add_dynamic(const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage endpoint = *addr;
+	char name[RMPOOL_NAME_MAX] = { };
+	struct rmp_peer *peer;
+
+	rmp_endpoint_set_port(&endpoint, RMP_WIRE_PORT);
+	if (rmp_endpoint_format_host(name, sizeof(name), addr) < 0 ||
+	    !rmp_name_valid(name) || rmp_peer_count() >= RMP_DYNAMIC_MAX)
+		return NULL;
+	peer = peer_add(name, &endpoint, true);
+	return IS_ERR(peer) ? NULL : peer;
+}
+
+struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr)
+{
+	struct rmp_peer *peer, *found = NULL;
+
+	mutex_lock(&rmp_peers_lock);
+	list_for_each_entry(peer, &rmp_peers, node) {
+		if (rmp_endpoint_same_host(&peer->addr, addr)) {
+			found = peer;
+			rmp_peer_hold(peer);
+			break;
+		}
+	}
+	mutex_unlock(&rmp_peers_lock);
+	if (!found && rmp_node_accepts_any())
+		found = peer_add_dynamic(addr);
+	return found;
+}
+
+struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID])
+{
+	struct rmp_peer *peer, *found = NULL;
+
+	mutex_lock(&rmp_peers_lock);
+	list_for_each_entry(peer, &rmp_peers, node) {
+		mutex_lock(&peer->lock);
+		if (peer->session && !peer->session->closing &&
+		    peer->session->got_hello &&
+		    !memcmp(peer->session->uuid, uuid, RMP_WIRE_UUID)) {
+			found = peer;
+			rmp_peer_hold(peer);
+		}
+		mutex_unlock(&peer->lock);
+		if (found)
+			break;
+	}
+	mutex_unlock(&rmp_peers_lock);
+	return found;
+}
+
+u32 rmp_peer_count(void)
+{
+	return READ_ONCE(rmp_nr_peers);
+}
+
+int rmp_peer_walk(const char *after,
+		  int (*fn)(struct rmp_peer *peer, void *arg), void *arg)
+{
+	char name[RMPOOL_NAME_MAX];
+	struct rmp_peer *peer;
+	int ret = 0;
+
+	strscpy(name, after, sizeof(name));
+	while (!ret) {
+		bool found = false;
+
+		mutex_lock(&rmp_peers_lock);
+		list_for_each_entry(peer, &rmp_peers, node) {
+			if (strcmp(peer->name, name) > 0) {
+				found = true;
+				rmp_peer_hold(peer);
+				break;
+			}
+		}
+		mutex_unlock(&rmp_peers_lock);
+		if (!found)
+			break;
+		strscpy(name, peer->name, sizeof(name));
+		ret = fn(peer, arg);
+		rmp_peer_put(peer);
+	}
+	return ret;
+}
+
+/* -------------------------------------------------------------- for callers */
+
+static bool peer_error_is_final(int error)
+{
+	return error == -EPROTONOSUPPORT || error == -EACCES ||
+	       error == -ELOOP || error == -EADDRINUSE || error == -ENODEV;
+}
+
+static bool peer_wait_over(struct rmp_peer *peer, u32 failures)
+{
+	return READ_ONCE(peer->state) == RMPOOL_PEER_READY ||
+	       READ_ONCE(peer->removed) ||
+	       (READ_ONCE(peer->failures) != failures &&
+		peer_error_is_final(READ_ONCE(peer->error)));
+}
+
+/* peer->lock held: what to tell who waited in vain. */
+static int peer_wait_result(struct rmp_peer *peer, u32 failures,
+			    struct rmpool_error *err)
+{
+	if (peer->removed) {
+		err->reason = RMPOOL_REASON_PEER_UNKNOWN;
+		return -ENOENT;
+	}
+	if (peer->state == RMPOOL_PEER_CONNECTED) {
+		err->reason = RMPOOL_REASON_NO_RAIL;
+		return -ETIMEDOUT;
+	}
+	if (peer->failures == failures && !peer->error) {
+		err->reason = RMPOOL_REASON_SILENT;
+		return -ETIMEDOUT;
+	}
+	err->reason = peer->reason;
+	switch (peer->error) {
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -EPROTONOSUPPORT:
+	case -EACCES:
+	case -ELOOP:
+	case -EADDRINUSE:
+	case -ENODEV:
+	case -EPROTO:
+	case -ENOMEM:
+		return peer->error;
+	case -ENETUNREACH:
+	case -EADDRNOTAVAIL:
+		return -EHOSTUNREACH;
+	}
+	return -ETIMEDOUT;
+}
+
+int rmp_peer_wait_ready(struct rmp_peer *peer, unsigned long deadline,
+			bool forever, struct rmpool_error *err)
+{
+	u32 failures = READ_ONCE(peer->failures);
+	long left, ret;
+
+	if (READ_ONCE(peer->state) == RMPOOL_PEER_READY)
+		return 0;
+	atomic_inc(&peer->users);
+	rmp_peer_kick(peer);
+	left = forever ? MAX_SCHEDULE_TIMEOUT : (long)(deadline - jiffies);
+	ret = wait_event_interruptible_timeout(peer->wait,
+					       peer_wait_over(peer, failures),
+					       max(left, 0L));
+	atomic_dec(&peer->users);
+	if (ret < 0)
+		return -EINTR;
+	mutex_lock(&peer->lock);
+	if (peer->state == RMPOOL_PEER_READY)
+		ret = 0;
+	else
+		ret = peer_wait_result(peer, failures, err);
+	mutex_unlock(&peer->lock);
+	return ret;
+}
+
+void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn)
+{
+	rmp_conn_set_lost(conn);
+	rmp_peer_kick(rail->peer);
+}
+
+static void rail_info(const struct rmp_rail *rail, struct rmp_rail_info *info)
+{
+	u32 i;
+
+	info->index = rail->index;
+	snprintf(info->local, sizeof(info->local), "%s/%u",
+		 rail->dev->ibdev->name, rail->port_num);
+	info->local_addr = rail->local;
+	info->remote_addr = rail->remote;
+	for (i = 0; i < rail->nr_qps; i++) {
+		if (rail->conns[i] && rmp_conn_up(rail->conns[i]))
+			info->qps++;
+	}
+	info->state = info->qps ? RMPOOL_RAIL_UP :
+		rail->requested ? RMPOOL_RAIL_CONNECTING : RMPOOL_RAIL_DOWN;
+	info->put_bytes = atomic64_read(&rail->put_bytes);
+	info->get_bytes = atomic64_read(&rail->get_bytes);
+	info->slices = atomic64_read(&rail->slices);
+	info->errors = atomic64_read(&rail->errors);
+	info->outstanding = atomic64_read(&rail->outstanding);
+}
+
+/* peer->lock held. */
+static void peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
+{
+	u32 i;
+
+	memset(info, 0, sizeof(*info));
+	strscpy(info->name, peer->name, sizeof(info->name));
+	strscpy(info->remote_name, peer->remote_name,
+		sizeof(info->remote_name));
+	info->addr = peer->addr;
+	info->state = peer->state;
+	info->dynamic = peer->dynamic;
+	info->has_uuid = peer->has_uuid;
+	memcpy(info->uuid, peer->uuid, sizeof(info->uuid));
+	info->reason = peer->reason;
+	info->error = peer->error;
+	if (!peer->session)
+		return;
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (peer->session->rails[i])
+			rail_info(peer->session->rails[i],
+				  &info->rails[info->nr_rails++]);
+	}
+}
+
+void rmp_peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
+{
+	mutex_lock(&peer->lock);
+	peer_info(peer, info);
+	mutex_unlock(&peer->lock);
+}
+
+/* ------------------------------------------------------------ device events */
+
+static int peer_device_removed(struct rmp_peer *peer, void *arg)
+{
+	struct rmp_device *dev = arg;
+	struct rmp_session *s;
+	bool flush = false;
+
+	mutex_lock(&peer->lock);
+	s = peer->session;
+	if (s) {
+		if (s->ctl.conn.dev == dev) {
+			rmp_session_break(s, -ENODEV,
+					  RMPOOL_REASON_NO_DEVICE);
+			flush = true;
+		} else {
+			flush = rmp_rails_device_removed(s, dev);
+			if (s->live)
+				rmp_session_send_devices(s);
+		}
+	} else if (peer->connecting && peer->connecting->dev == dev) {
+		rmp_conn_abort(peer->connecting);
+		flush = true;
+	}
+	mutex_unlock(&peer->lock);
+	if (flush) {
+		rmp_peer_kick(peer);
+		flush_delayed_work(&peer->work);
+	}
+	return 0;
+}
+
+void rmp_peer_device_removed(struct rmp_device *dev)
+{
+	rmp_peer_walk("", peer_device_removed, dev);
+}
+
+static int peer_device_changed(struct rmp_peer *peer, void *arg)
+{
+	struct rmp_session *s = rmp_session_get(peer);
+
+	if (!s)
+		return 0;
+	mutex_lock(&peer->lock);
+	s->pair_again = true;
+	mutex_unlock(&peer->lock);
+	rmp_session_send_devices(s);
+	rmp_peer_kick(peer);
+	rmp_session_put(s);
+	return 0;
+}
+
+void rmp_peer_device_changed(struct rmp_device *dev)
+{
+	rmp_peer_walk("", peer_device_changed, NULL);
+}
+
+/* -------------------------------------------------------------- load, unload */
+
+int rmp_peer_init(const struct rmp_peer_ops *ops)
+{
+	int ret;
+
+	rmp_peer_ops = ops;
+	ret = rmp_cm_init(rmp_session_incoming);
+	if (ret)
+		return ret;
+	ret = rmp_node_init();
+	if (ret)
+		rmp_cm_exit();
+	return ret;
+}
+
+void rmp_peer_exit(void)
+{
+	struct rmp_peer *peer, *next;
+	LIST_HEAD(all);
+
+	rmp_node_exit();
+	mutex_lock(&rmp_peers_lock);
+	rmp_peers_closed = true;
+	list_splice_init(&rmp_peers, &all);
+	rmp_nr_peers = 0;
+	mutex_unlock(&rmp_peers_lock);
+
+	/* All at once, then one after the other. */
+	list_for_each_entry(peer, &all, node) {
+		mutex_lock(&peer->lock);
+		WRITE_ONCE(peer->removed, true);
+		mutex_unlock(&peer->lock);
+		rmp_peer_kick(peer);
+	}
+	list_for_each_entry_safe(peer, next, &all, node) {
+		list_del_init(&peer->node);
+		peer_close(peer);
+	}
+	rmp_cm_exit();
+	wait_event(rmp_peers_wait, !atomic_read(&rmp_peers_alive));
+}

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The data paths of a session.
+ *
+ * The initiator of a session pairs its devices with those the peer told: one
+ * rail for each local device, same subnet first, then by order. It asks for
+ * tokens over the control channel and connects each data queue pair with one.
+ * A token is 128 random bits, good for one queue pair of one rail, once; only
+ * who reads the control channel knows it. When a queue pair fails, on either
+ * side, the worker destroys it, and the initiator connects it anew.
+ *
+ * Locking: rails and tokens under peer->lock. Queue pairs are entered into
+ * rail->conns when they are up and taken out before they are destroyed; both
+ * sides of that run outside of the lock.
+ *
+ * Lifetime: a rail is referenced by the session's table and by a connection
+ * being accepted on it. Its device reference goes with it, so a rail of a
+ * device that is removed is taken out as soon as its queue pairs are gone.
+ */
+#define pr_fmt(fmt) "rmpool: " fmt
+
+#include <crypto/algapi.h>
+#include <linux/inetdevice.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include "rsegment.h"
+#include "session.h"
+
+unsigned int rmp_qps = 2;
+module_param_named(qps, rmp_qps, uint, 0644);
+MODULE_PARM_DESC(qps, "queue pairs per rail, 1 to 16 (default 2)");
+
+#define RMP_RAIL_BACKOFF_MIN	msecs_to_jiffies(100)
+#define RMP_RAIL_BACKOFF_MAX	msecs_to_jiffies(5000)
+#define RMP_RAIL_TIMEOUT	msecs_to_jiffies(3000)
+
+/* ---------------------------------------------------------- rails themselves */
+
+static void rail_release(struct kref *ref)
+{
+	struct rmp_rail *rail = container_of(ref, struct rmp_rail, ref);
+
+	rmp_device_put(rail->dev);
+	kfree(rail);
+}
+
+static void rail_put(struct rmp_rail *rail)
+{
+	kref_put(&rail->ref, rail_release);
+}
+
+static const struct rmp_wire_device *remote_device(struct rmp_session *s,
+						   u32 index)
+{
+	u32 i;
+
+	for (i = 0; i < s->devices.nr; i++) {
+		if (s->devices.dev[i].index == index)
+			return &s->devices.dev[i];
+	}
+	return NULL;
+}
+
+static sa_family_t wire_family(const struct rmp_wire_device *w)
+{
+	return w->family == 4 ? AF_INET : AF_INET6;
+}
+
+static void wire_to_addr(const struct rmp_wire_device *w, u16 port,
+			 struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (w->family == 4) {
+		addr->ss_family = AF_INET;
+		memcpy(&((struct sockaddr_in *)addr)->sin_addr, w->addr, 4);
+	} else {
+		addr->ss_family = AF_INET6;
+		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, w->addr, 16);
+	}
+	rmp_endpoint_set_port(addr, port);
+}
+
+/* peer->lock held. */
+static struct rmp_rail *rail_create(struct rmp_session *s, u32 index,
+				    u32 local_dev,
+				    const struct rmp_wire_device *remote,
+				    u32 nr_qps)
+{
+	struct rmp_device *dev;
+	struct rmp_rail *rail;
+	struct rmp_port port;
+
+	dev = rmp_device_get(local_dev);
+	if (!dev)
+		return NULL;
+	rail = kzalloc(sizeof(*rail), GFP_KERNEL);
+	if (!rail || rmp_device_usable_port(dev, &port)) {
+		kfree(rail);
+		rmp_device_put(dev);
+		return NULL;
+	}
+	kref_init(&rail->ref);
+	rail->peer = s->peer;
+	rail->flow = s->peer->flow;
+	rail->dev = dev;
+	rail->index = index;
+	rail->port_num = port.num;
+	rail->remote_dev = remote->index;
+	rail->local = port.addr;
+	wire_to_addr(remote, rmp_endpoint_port(&s->peer->addr), &rail->remote);
+	rail->speed_mbps = max_t(u32, 1, min_t(u64, port.speed_mbps,
+					       remote->speed_mbps));
+	rail->nr_qps = clamp_t(u32, nr_qps, 1, RMP_QPS_MAX);
+	rail->next_try = jiffies;
+	s->rails[index] = rail;
+	return rail;
+}
+
+u32 rmp_rails_up(struct rmp_session *s)
+{
+	u32 i, q, nr = 0;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (!s->rails[i])
+			continue;
+		for (q = 0; q < s->rails[i]->nr_qps; q++)
+			nr += s->rails[i]->conns[q] &&
+			      rmp_conn_up(s->rails[i]->conns[q]);
+	}
+	return nr;
+}
+
+/* peer->lock held. */
+static void rails_update_state(struct rmp_session *s)
+{
+	if (s->live && !s->closing)
+		rmp_peer_set_state(s->peer, rmp_rails_up(s) ?
+				   RMPOOL_PEER_READY : RMPOOL_PEER_CONNECTED);
+}
+
+/* A queue pair is up: enter it, unless the rail went meanwhile. */
+static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
+		       struct rmp_conn *conn)
+{
+	struct rmp_peer *peer = s->peer;
+	bool ok;
+
+	mutex_lock(&peer->lock);
+	ok = !s->closing && !rail->going && !rail->conns[qp];
+	if (ok)
+		rail->conns[qp] = conn;
+	mutex_unlock(&peer->lock);
+	if (!ok)
+		return false;
+	rmp_peer_ops->qp_start(conn);
+	mutex_lock(&peer->lock);
+	rails_update_state(s);
+	rmp_peer_unlock(peer);
+	rmp_peer_ops->flow_kick(rail->flow);
+	return true;
+}
+
+/* Takes queue pairs out that failed, or all of a rail that goes. */
+static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
+{
+	struct rmp_conn *gone[RMP_QPS_MAX];
+	struct rmp_peer *peer = s->peer;
+	u32 i, nr = 0;
+
+	mutex_lock(&peer->lock);
+	for (i = 0; i < rail->nr_qps; i++) {
+		struct rmp_conn *conn = rail->conns[i];
+
+		if (conn && (rail->going || !rmp_conn_up(conn))) {
+			gone[nr++] = conn;
+			rail->conns[i] = NULL;
+		}
+	}
+	if (nr)
+		rails_update_state(s);
+	rmp_peer_unlock(peer);
+	for (i = 0; i < nr; i++)
+		rmp_peer_ops->qp_destroy(gone[i]);
+}
+
+/* ---------------------------------------------------------------- initiator */
+
+static bool same_subnet4(struct net_device *ndev, const u8 *addr)
+{
+	struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+	__be32 a;
+
+	if (!in_dev)
+		return false;
+	memcpy(&a, addr, sizeof(a));
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		if (inet_ifa_match(a, ifa))
+			return true;
+	}
+	return false;
+}
+
+static bool same_subnet6(struct net_device *ndev, const u8 *addr)
+{
+	struct inet6_dev *idev = __in6_dev_get(ndev);
+	const struct inet6_ifaddr *ifa;
+	struct in6_addr a;
+
+	if (!idev)
+		return false;
+	memcpy(&a, addr, sizeof(a));
+	list_for_each_entry_rcu(ifa, &idev->addr_list, if_list) {
+		if (ipv6_prefix_equal(&a, &ifa->addr, ifa->prefix_len))
+			return true;
+	}
+	return false;
+}
+
+static bool same_subnet(const char *netdev, const struct rmp_wire_device *w)
+{
+	struct net_device *ndev;
+	bool same = false;
+
+	rcu_read_lock();
+	ndev = dev_get_by_name_rcu(&init_net, netdev);
+	if (ndev)
+		same = w->family == 4 ? same_subnet4(ndev, w->addr) :
+					same_subnet6(ndev, w->addr);
+	rcu_read_unlock();
+	return same;
+}
+
+/* peer->lock held: does a rail use this device of the peer? */
+static bool remote_in_use(struct rmp_session *s, u32 remote_dev)
+{
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (s->rails[i] && s->rails[i]->remote_dev == remote_dev)
+			return true;
+	}
+	return false;
+}
+
+/* peer->lock held. One rail for each local device that has none. */
+static void rails_pair(struct rmp_session *s, bool by_subnet)
+{
+	u32 i, k;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		struct rmp_device *dev;
+		struct rmp_port port;
+		int ret;
+
+		if (s->rails[i])
+			continue;
+		dev = rmp_device_get(i);
+		if (!dev)
+			continue;
+		ret = rmp_device_usable_port(dev, &port);
+		rmp_device_put(dev);
+		if (ret || !port.addr.ss_family)
+			continue;
+		for (k = 0; k < s->devices.nr; k++) {
+			const struct rmp_wire_device *w = &s->devices.dev[k];
+
+			if (wire_family(w) != port.addr.ss_family)
+				continue;
+			if (by_subnet && !same_subnet(port.netdev, w))
+				continue;
+			if (remote_in_use(s, w->index))
+				continue;
+			rail_create(s, i, i, w, rmp_qps);
+			break;
+		}
+	}
+}
+
+static void rail_failed(struct rmp_rail *rail)
+{
+	rail->backoff = clamp(rail->backoff * 2, RMP_RAIL_BACKOFF_MIN,
+			      RMP_RAIL_BACKOFF_MAX);
+	rail->next_try = jiffies + rail->backoff;
+	rail->tokens = 0;
+	rail->requested = false;
+}
+
+/* Connects one queue pair with a token; by the worker. */
+static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
+{
+	struct rmp_wire_req req = {
+		.kind = RMP_WIRE_DATA,
+		.rail = rail->index,
+		.qp = qp,
+	};
+	struct rmp_peer *peer = s->peer;
+	struct rmp_conn *conn;
+	int ret;
+
+	conn = rmp_peer_ops->qp_create(rail, qp);
+	if (IS_ERR(conn))
+		return PTR_ERR(conn);
+	mutex_lock(&peer->lock);
+	memcpy(req.token, rail->token[qp], sizeof(req.token));
+	rail->tokens &= ~BIT(qp);
+	peer->connecting = conn;
+	if (peer->removed || READ_ONCE(s->broken))
+		rmp_conn_abort(conn);
+	mutex_unlock(&peer->lock);
+
+	ret = rmp_conn_connect(conn, &rail->local, &rail->remote, &req,
+			       RMP_RAIL_TIMEOUT);
+	mutex_lock(&peer->lock);
+	peer->connecting = NULL;
+	mutex_unlock(&peer->lock);
+	if (!ret && !rail_enter(s, rail, qp, conn))
+		ret = -ECANCELED;
+	if (ret)
+		rmp_peer_ops->qp_destroy(conn);
+	return ret;
+}
+
+static void rail_request_tokens(struct rmp_session *s, struct rmp_rail *rail)
+{
+	struct rmp_msg *msg;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg)
+		return;
+	msg->type = RMP_MSG_RAIL_REQUEST;
+	msg->rail_request.rail = rail->index;
+	msg->rail_request.sender_dev = rail->dev->index;
+	msg->rail_request.receiver_dev = rail->remote_dev;
+	msg->rail_request.nr_qps = rail->nr_qps;
+	rmp_session_send(s, msg);
+	kfree(msg);
+}
+
+int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rail *rail;
+
+	mutex_lock(&peer->lock);
+	rail = s->rails[m->rail];
+	if (rail && rail->requested) {
+		rail->requested = false;
+		if (m->status || !m->nr) {
+			rail_failed(rail);
+		} else {
+			rail->nr_qps = min_t(u32, rail->nr_qps, m->nr);
+			memcpy(rail->token, m->token, sizeof(rail->token));
+			rail->tokens = GENMASK(rail->nr_qps - 1, 0);
+		}
+	}
+	mutex_unlock(&peer->lock);
+	rmp_peer_kick(peer);
+	return 0;
+}
+
+/* What the initiator does for one rail; jiffies until the next time, 0: none. */
+static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 qp, missing = 0, tokens;
+	bool ask = false;
+	long left;
+
+	mutex_lock(&peer->lock);
+	for (qp = 0; qp < rail->nr_qps; qp++) {
+		if (!rail->conns[qp])
+			missing |= BIT(qp);
+	}
+	left = rail->next_try - jiffies;
+	if (rail->requested && left <= 0)
+		rail_failed(rail);	/* no answer in time */
+	tokens = rail->tokens & missing;
+	if (missing && !tokens && !rail->requested && left <= 0) {
+		rail->requested = true;
+		rail->next_try = jiffies + RMP_RAIL_TIMEOUT;
+		ask = true;
+	}
+	left = rail->next_try - jiffies;
+	mutex_unlock(&peer->lock);
+
+	if (!missing)
+		return 0;
+	if (ask)
+		rail_request_tokens(s, rail);
+	for (qp = 0; qp < RMP_QPS_MAX && tokens; qp++) {
+		if (!(tokens & BIT(qp)))
+			continue;
+		tokens &= ~BIT(qp);
+		if (rail_connect_qp(s, rail, qp)) {
+			mutex_lock(&peer->lock);
+			rail_failed(rail);
+			left = rail->next_try - jiffies;
+			mutex_unlock(&peer->lock);
+			break;
+		}
+		rail->backoff = 0;
+		left = 1;
+	}
+	return max(left, 1L);
+}
+
+/* ------------------------------------------------------------------ passive */
+
+void rmp_rails_request(struct rmp_session *s,
+		       const struct rmp_msg_rail_request *m)
+{
+	const struct rmp_wire_device *remote;
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rail *rail;
+	struct rmp_msg *msg;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg)
+		return;		/* the initiator asks again */
+	msg->type = RMP_MSG_RAIL_TOKENS;
+	msg->rail_tokens.rail = m->rail;
+	msg->rail_tokens.status = RMP_REJECT_RESOURCES;
+
+	mutex_lock(&peer->lock);
+	rail = s->rails[m->rail];
+	remote = remote_device(s, m->sender_dev);
+	if (rail && (rail->dev->index != m->receiver_dev ||
+		     rail->remote_dev != m->sender_dev)) {
+		rail->going = true;	/* of a former device; comes again */
+		rail = NULL;
+	} else if (!rail && remote && !s->closing) {
+		rail = rail_create(s, m->rail, m->receiver_dev, remote,
+				   m->nr_qps);
+	}
+	if (rail && !rail->going) {
+		get_random_bytes(rail->token, sizeof(rail->token));
+		rail->tokens = GENMASK(rail->nr_qps - 1, 0);
+		memcpy(msg->rail_tokens.token, rail->token,
+		       rail->nr_qps * RMP_WIRE_TOKEN);
+		msg->rail_tokens.nr = rail->nr_qps;
+		msg->rail_tokens.status = 0;
+	}
+	mutex_unlock(&peer->lock);
+	rmp_peer_kick(peer);
+	rmp_session_send(s, msg);
+	kfree_sensitive(msg);
+}
+
+/* Finds the rail that a token was given for, and uses the token up. */
+static struct rmp_rail *take_token(struct rmp_session *s,
+				   const struct rmp_wire_req *req)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rail *rail = NULL;
+
+	if (req->rail >= RMP_RAILS_MAX || req->qp >= RMP_QPS_MAX)
+		return NULL;
+	mutex_lock(&peer->lock);
+	if (!s->closing && s->rails[req->rail])
+		rail = s->rails[req->rail];
+	if (rail && (rail->going || !(rail->tokens & BIT(req->qp)) ||
+		     crypto_memneq(rail->token[req->qp], req->token,
+				   RMP_WIRE_TOKEN)))
+		rail = NULL;
+	if (rail) {
+		rail->tokens &= ~BIT(req->qp);
+		kref_get(&rail->ref);
+	}
+	mutex_unlock(&peer->lock);
+	return rail;
+}
+
+static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
+			struct rmp_cm_request *req)
+{
+	struct rmp_conn *conn, *old;
+	u32 qp = req->req.qp;
+	int ret;
+
+	/* The initiator knows that the old one is dead; make room. */
+	mutex_lock(&s->peer->lock);
+	old = rail->conns[qp];
+	rail->conns[qp] = NULL;
+	mutex_unlock(&s->peer->lock);
+	if (old)
+		rmp_peer_ops->qp_destroy(old);
+
+	conn = rmp_peer_ops->qp_create(rail, qp);
+	if (IS_ERR(conn)) {
+		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
+		return;
+	}
+	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
+	if (ret || !rail_enter(s, rail, qp, conn))
+		rmp_peer_ops->qp_destroy(conn);
+}
+
+void rmp_rails_incoming(struct rmp_cm_request *req)
+{
+	struct rmp_session *s = NULL;
+	struct rmp_rail *rail = NULL;
+	struct rmp_peer *peer;
+
+	peer = rmp_peer_find_uuid(req->req.uuid);
+	if (peer)
+		s = rmp_session_get(peer);
+	if (!s || s->initiator) {
+		rmp_cm_reject(req, RMP_REJECT_NO_PEER, false);
+		goto out;
+	}
+	rail = take_token(s, &req->req);
+	if (!rail) {
+		rmp_cm_reject(req, RMP_REJECT_TOKEN, false);
+		goto out;
+	}
+	rail_accept(s, rail, req);
+	rail_put(rail);
+out:
+	if (s)
+		rmp_session_put(s);
+	if (peer)
+		rmp_peer_put(peer);
+}
+
+/* --------------------------------------------------------------- both sides */
+
+void rmp_rails_devices(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 i, gone = s->told_devices;
+
+	/* A device that is not told any more is gone, and with it its keys. */
+	s->told_devices = 0;
+	for (i = 0; i < s->devices.nr; i++)
+		s->told_devices |= BIT(s->devices.dev[i].index);
+	gone &= ~s->told_devices;
+	for (i = 0; i < RMP_WIRE_DEVICES_MAX; i++) {
+		if (gone & BIT(i))
+			rmp_rseg_drop_device(peer, i);
+	}
+	mutex_lock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = s->rails[i];
+
+		if (rail && !remote_device(s, rail->remote_dev))
+			rail->going = true;
+	}
+	mutex_unlock(&peer->lock);
+}
+
+bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
+{
+	bool found = false;
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (s->rails[i] && s->rails[i]->dev == dev) {
+			s->rails[i]->going = true;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Only the worker takes rails out of the table, so it may walk it unlocked. */
+unsigned long rmp_rails_maintain(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	unsigned long next = 0, t;
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+
+		if (!rail)
+			continue;
+		rail_sweep(s, rail);
+		if (!READ_ONCE(rail->going))
+			continue;
+		mutex_lock(&peer->lock);
+		s->rails[i] = NULL;
+		s->pair_again = true;
+		mutex_unlock(&peer->lock);
+		rail_put(rail);
+	}
+	if (!s->initiator)
+		return 0;
+
+	mutex_lock(&peer->lock);
+	if (s->pair_again) {
+		s->pair_again = false;
+		rails_pair(s, true);
+		rails_pair(s, false);
+	}
+	mutex_unlock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (!s->rails[i] || READ_ONCE(s->broken))
+			continue;
+		t = rail_drive(s, s->rails[i]);
+		if (t && (!next || t < next))
+			next = t;
+	}
+	return next;
+}
+
+void rmp_rails_destroy(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail;
+
+		mutex_lock(&peer->lock);
+		rail = s->rails[i];
+		if (rail)
+			rail->going = true;
+		mutex_unlock(&peer->lock);
+		if (!rail)
+			continue;
+		rail_sweep(s, rail);
+		mutex_lock(&peer->lock);
+		s->rails[i] = NULL;
+		mutex_unlock(&peer->lock);
+		rail_put(rail);
+	}
+}

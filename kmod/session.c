@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The connection to a peer: made by either side, one at a time.
+ *
+ * The worker of a peer (one delayed work item) connects when somebody wants the
+ * peer, looks after the session while it lives, and tears it down when it is
+ * broken. A request that comes in is accepted in the work item it came with.
+ * When both sides connect at once, the request of the node with the smaller
+ * uuid goes first; the other is rejected as crossed and comes again if needed.
+ * A request from a peer that seems connected never replaces the session: the
+ * old one is probed first, and the new request told to come again, so that a
+ * stranger cannot evict a living peer and a restarted peer is let in soon.
+ *
+ * Life: HELLO and DEVICES go both ways; with both received the session is live.
+ * Then rails are built and segments opened. BYE, an error of the channel, or a
+ * probe without an answer break it: rmp_session_break() notes that, from any
+ * context, and kicks the worker, which alone tears down.
+ *
+ * Locking and order: session.h.
+ */
+#define pr_fmt(fmt) "rmpool: " fmt
+
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "rsegment.h"
+#include "segment.h"
+#include "session.h"
+
+static unsigned int rmp_connect_timeout = 3000;
+module_param_named(connect_timeout_ms, rmp_connect_timeout, uint, 0644);
+MODULE_PARM_DESC(connect_timeout_ms, "one attempt to connect, ms (default 3000)");
+
+static unsigned int rmp_keepalive = 5000;
+module_param_named(keepalive_ms, rmp_keepalive, uint, 0644);
+MODULE_PARM_DESC(keepalive_ms, "probe a silent peer after so many ms; it is lost when it does not answer in as many again (default 5000)");
+
+#define RMP_BACKOFF_MIN		msecs_to_jiffies(100)
+#define RMP_BACKOFF_MAX		msecs_to_jiffies(2000)
+#define RMP_PROBE_TIME		msecs_to_jiffies(1000)
+
+static unsigned long connect_timeout(void)
+{
+	return msecs_to_jiffies(clamp(rmp_connect_timeout, 100U, 60000U));
+}
+
+static unsigned long keepalive_time(void)
+{
+	return msecs_to_jiffies(clamp(rmp_keepalive, 500U, 600000U));
+}
+
+/* ---------------------------------------------------------------- sending */
+
+int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg)
+{
+	return rmp_control_send(&s->ctl, msg);
+}
+
+static void session_send_hello(struct rmp_session *s)
+{
+	struct rmp_msg *msg;
+	struct rmp_node *node;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	node = kzalloc(sizeof(*node), GFP_KERNEL);
+	if (!msg || !node) {
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		goto out;
+	}
+	rmp_node_get(node);
+	msg->type = RMP_MSG_HELLO;
+	memcpy(msg->hello.uuid, &rmp_uuid, sizeof(msg->hello.uuid));
+	strscpy(msg->hello.name, node->name, sizeof(msg->hello.name));
+	if (node->advertise.ss_family)
+		rmp_endpoint_format(msg->hello.endpoint,
+				    sizeof(msg->hello.endpoint),
+				    &node->advertise);
+	rmp_session_send(s, msg);
+out:
+	kfree(node);
+	kfree(msg);
+}
+
+static bool device_to_wire(u32 index, struct rmp_wire_device *w)
+{
+	struct rmp_device *dev;
+	struct rmp_port port;
+	bool ok = false;
+
+	dev = rmp_device_get(index);
+	if (!dev)
+		return false;
+	if (rmp_device_usable_port(dev, &port))
+		goto out;
+	memset(w, 0, sizeof(*w));
+	w->index = index;
+	w->mtu = port.mtu;
+	w->read_limit = dev->read_limit;
+	w->speed_mbps = min_t(u64, port.speed_mbps, U32_MAX);
+	if (port.addr.ss_family == AF_INET) {
+		w->family = 4;
+		memcpy(w->addr,
+		       &((struct sockaddr_in *)&port.addr)->sin_addr, 4);
+		ok = true;
+	} else if (port.addr.ss_family == AF_INET6) {
+		w->family = 6;
+		memcpy(w->addr,
+		       &((struct sockaddr_in6 *)&port.addr)->sin6_addr, 16);
+		ok = true;
+	}
+out:
+	rmp_device_put(dev);
+	return ok;
+}
+
+void rmp_session_send_devices(struct rmp_session *s)
+{
+	struct rmp_msg *msg;
+	u32 i;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg) {
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		return;
+	}
+	msg->type = RMP_MSG_DEVICES;
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (device_to_wire(i, &msg->devices.dev[msg->devices.nr]))
+			msg->devices.nr++;
+	}
+	rmp_session_send(s, msg);
+	kfree(msg);
+}
+
+static void session_send_small(struct rmp_session *s, u8 type, u64 id)
+{
+	struct rmp_msg *msg;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg) {
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		return;
+	}
+	msg->type = type;
+	msg->probe.id = id;
+	rmp_session_send(s, msg);
+	kfree(msg);
+}
+
+/* peer->lock held. */
+static void session_probe(struct rmp_session *s, unsigned long timeout)
+{
+	if (s->probing)
+		return;
+	s->probing = true;
+	s->probe_id++;
+	s->probe_deadline = jiffies + timeout;
+	session_send_small(s, RMP_MSG_PROBE, s->probe_id);
+	rmp_peer_kick(s->peer);
+}
+
+/* --------------------------------------------------------------- receiving */
+
+static int session_hello(struct rmp_session *s, const struct rmp_msg_hello *m)
+{
+	struct rmp_peer *peer = s->peer, *other;
+
+	if (s->got_hello || memcmp(m->uuid, s->uuid, sizeof(s->uuid)) ||
+	    !rmp_name_valid(m->name))
+		return -EPROTO;
+	other = rmp_peer_find_uuid(m->uuid);
+	if (other && other != peer) {
+		pr_warn_ratelimited("peer %s: that node is connected as peer %s already\n",
+				    peer->name, other->name);
+		rmp_peer_put(other);
+		rmp_session_break(s, -EADDRINUSE, RMPOOL_REASON_IDENTITY);
+		return 0;
+	}
+	if (other)
+		rmp_peer_put(other);
+	mutex_lock(&peer->lock);
+	s->got_hello = true;
+	peer->has_uuid = true;
+	memcpy(peer->uuid, m->uuid, sizeof(peer->uuid));
+	memcpy(peer->remote_name, m->name, sizeof(peer->remote_name));
+	rmp_peer_unlock(peer);
+	return 0;
+}
+
+static int session_devices(struct rmp_session *s,
+			   const struct rmp_msg_devices *m)
+{
+	struct rmp_peer *peer = s->peer;
+	bool first;
+
+	if (!s->got_hello)
+		return -EPROTO;
+	mutex_lock(&peer->lock);
+	first = !s->live;
+	s->devices = *m;
+	s->got_devices = true;
+	s->live = true;
+	s->pair_again = true;
+	if (first && !s->closing) {
+		peer->error = 0;
+		peer->reason = 0;
+		peer->backoff = 0;
+		rmp_peer_set_state(peer, RMPOOL_PEER_CONNECTED);
+	}
+	rmp_peer_unlock(peer);
+	rmp_rails_devices(s);
+	if (first)
+		rmp_rseg_session_up(s);
+	rmp_peer_kick(peer);
+	return 0;
+}
+
+static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
+			   const void *buf, size_t len)
+{
+	struct rmp_session *s = container_of(ctl, struct rmp_session, ctl);
+
+	switch (msg->type) {
+	case RMP_MSG_HELLO:
+		return session_hello(s, &msg->hello);
+	case RMP_MSG_DEVICES:
+		return session_devices(s, &msg->devices);
+	case RMP_MSG_PROBE:
+		session_send_small(s, RMP_MSG_PROBE_ACK, msg->probe.id);
+		return 0;
+	case RMP_MSG_PROBE_ACK:
+		mutex_lock(&s->peer->lock);
+		if (s->probing && msg->probe.id == s->probe_id) {
+			s->probing = false;
+			s->answered = jiffies;
+		}
+		mutex_unlock(&s->peer->lock);
+		return 0;
+	case RMP_MSG_BYE:
+		rmp_session_break(s, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+		return 0;
+	}
+	if (!s->live)
+		return -EPROTO;
+	switch (msg->type) {
+	case RMP_MSG_RAIL_REQUEST:
+		if (s->initiator)
+			return -EPROTO;
+		rmp_rails_request(s, &msg->rail_request);
+		return 0;
+	case RMP_MSG_RAIL_TOKENS:
+		if (!s->initiator)
+			return -EPROTO;
+		return rmp_rails_tokens(s, &msg->rail_tokens);
+	case RMP_MSG_SEGMENT_OPEN:
+	case RMP_MSG_SEGMENT_CLOSE:
+	case RMP_MSG_KEYS_GET:
+	case RMP_MSG_REVOKE_ACK:
+		return rmp_export_message(s, msg);
+	default:
+		return rmp_rseg_message(s, msg, buf, len);
+	}
+}
+
+static void session_broken(struct rmp_control *ctl)
+{
+	struct rmp_session *s = container_of(ctl, struct rmp_session, ctl);
+
+	rmp_session_break(s, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+}
+
+static const struct rmp_control_ops session_ops = {
+	.message = session_message,
+	.broken = session_broken,
+};
+
+/* -------------------------------------------------------------- life cycle */
+
+static struct rmp_session *session_alloc(struct rmp_peer *peer, bool initiator)
+{
+	struct rmp_session *s;
+
+	s = kvzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return NULL;
+	kref_init(&s->ref);
+	rmp_peer_hold(peer);
+	s->peer = peer;
+	s->initiator = initiator;
+	rmp_control_init(&s->ctl, &session_ops);
+	rmp_export_init(s);
+	return s;
+}
+
+static void session_release(struct kref *ref)
+{
+	struct rmp_session *s = container_of(ref, struct rmp_session, ref);
+
+	rmp_peer_put(s->peer);
+	mutex_destroy(&s->export_lock);
+	kvfree(s);
+}
+
+void rmp_session_put(struct rmp_session *s)
+{
+	kref_put(&s->ref, session_release);
+}
+
+struct rmp_session *rmp_session_get(struct rmp_peer *peer)
+{
+	struct rmp_session *s;
+
+	mutex_lock(&peer->lock);
+	s = peer->session;
+	if (s && s->live && !s->closing && !READ_ONCE(s->broken))
+		kref_get(&s->ref);
+	else
+		s = NULL;
+	rmp_peer_unlock(peer);
+	return s;
+}
+
+void rmp_session_break(struct rmp_session *s, int error, u32 reason)
+{
+	if (!READ_ONCE(s->broken)) {
+		s->error = error;
+		s->reason = reason;
+		/* Orders error and reason before the mark. */
+		smp_store_release(&s->broken, true);
+	}
+	rmp_peer_kick(s->peer);
+}
+
+/* peer->lock held. The control connection is up. */
+static void session_install(struct rmp_peer *peer, struct rmp_session *s)
+{
+	s->deadline = jiffies + connect_timeout();
+	peer->session = s;
+	if (peer->state != RMPOOL_PEER_CONNECTING)
+		rmp_peer_set_state(peer, RMPOOL_PEER_CONNECTING);
+}
+
+static void session_begin(struct rmp_session *s)
+{
+	rmp_control_start(&s->ctl);
+	session_send_hello(s);
+	rmp_session_send_devices(s);
+	rmp_peer_kick(s->peer);
+}
+
+/* peer->lock held. */
+static void peer_failed(struct rmp_peer *peer, int error, u32 reason)
+{
+	peer->error = error;
+	peer->reason = reason;
+	peer->failures++;
+	peer->backoff = clamp(peer->backoff * 2, RMP_BACKOFF_MIN,
+			      RMP_BACKOFF_MAX);
+	peer->next_try = jiffies + peer->backoff;
+	rmp_peer_set_state(peer, atomic_read(&peer->users) ?
+				 RMPOOL_PEER_BACKOFF : RMPOOL_PEER_IDLE);
+}
+
+static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
+{
+	bool bye;
+
+	mutex_lock(&peer->lock);
+	s->closing = true;
+	/* Pairs with rmp_session_break(): error and reason are set. */
+	bye = !smp_load_acquire(&s->broken);
+	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
+	rmp_peer_unlock(peer);
+
+	if (bye) {
+		session_send_small(s, RMP_MSG_BYE, 0);
+		rmp_control_flush(&s->ctl, msecs_to_jiffies(500));
+	}
+	rmp_control_stop(&s->ctl);
+	rmp_rseg_session_down(peer);
+	rmp_peer_ops->flow_kick(peer->flow);
+	rmp_rails_destroy(s);
+	rmp_export_destroy(s);
+	rmp_control_destroy(&s->ctl);
+
+	mutex_lock(&peer->lock);
+	peer->session = NULL;
+	peer_failed(peer, s->error ?: -ECONNRESET,
+		    s->reason ?: RMPOOL_REASON_PEER_GONE);
+	rmp_peer_unlock(peer);
+	rmp_session_put(s);
+}
+
+static void session_connect(struct rmp_peer *peer)
+{
+	struct rmp_wire_req req = { .kind = RMP_WIRE_CONTROL };
+	struct sockaddr_storage src;
+	struct rmp_session *s;
+	u32 reason;
+	int ret;
+
+	s = session_alloc(peer, true);
+	mutex_lock(&peer->lock);
+	if (peer->session || peer->incoming || peer->removed) {
+		rmp_peer_unlock(peer);
+		if (s)
+			rmp_session_put(s);
+		return;
+	}
+	if (!s) {
+		peer_failed(peer, -ENOMEM, RMPOOL_REASON_NONE);
+		rmp_peer_unlock(peer);
+		return;
+	}
+	peer->connecting = &s->ctl.conn;
+	rmp_peer_set_state(peer, RMPOOL_PEER_CONNECTING);
+	rmp_peer_unlock(peer);
+
+	rmp_node_source(&src);
+	ret = rmp_conn_connect(&s->ctl.conn, src.ss_family ? &src : NULL,
+			       &peer->addr, &req, connect_timeout());
+	reason = s->ctl.conn.reason;
+	memcpy(s->uuid, s->ctl.conn.reply.uuid, sizeof(s->uuid));
+
+	mutex_lock(&peer->lock);
+	peer->connecting = NULL;
+	if (!ret && (peer->session || peer->removed || peer->incoming))
+		ret = -ECANCELED;
+	if (!ret && !memcmp(s->uuid, &rmp_uuid, sizeof(s->uuid))) {
+		ret = -ELOOP;
+		reason = RMPOOL_REASON_PEER_SELF;
+	}
+	if (!ret)
+		session_install(peer, s);
+	else if (!peer->session && !peer->incoming)
+		peer_failed(peer, ret, reason);
+	rmp_peer_unlock(peer);
+
+	if (ret) {
+		rmp_control_destroy(&s->ctl);
+		rmp_session_put(s);
+	} else {
+		session_begin(s);
+	}
+}
+
+/* Looks after a session that is not broken; returns jiffies until the next time. */
+static unsigned long session_maintain(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	unsigned long idle, next, rails;
+
+	mutex_lock(&peer->lock);
+	if (!s->live && time_after(jiffies, s->deadline))
+		rmp_session_break(s, -ETIMEDOUT, RMPOOL_REASON_SILENT);
+	if (s->probing && time_after(jiffies, s->probe_deadline))
+		rmp_session_break(s, -ETIMEDOUT, RMPOOL_REASON_SILENT);
+	idle = jiffies - READ_ONCE(s->ctl.last_rx);
+	if (s->live && !s->probing && idle >= keepalive_time())
+		session_probe(s, keepalive_time());
+	if (s->probing)
+		next = s->probe_deadline + 1 - jiffies;
+	else if (!s->live)
+		next = s->deadline + 1 - jiffies;
+	else
+		next = idle < keepalive_time() ? keepalive_time() - idle : 1;
+	rmp_peer_unlock(peer);
+
+	if (s->live && !READ_ONCE(s->broken)) {
+		rails = rmp_rails_maintain(s);
+		if (rails)
+			next = min(next, rails);
+	}
+	return clamp_t(long, next, 1, keepalive_time());
+}
+
+void rmp_session_worker(struct work_struct *work)
+{
+	struct rmp_peer *peer = container_of(to_delayed_work(work),
+					     struct rmp_peer, work);
+	struct rmp_session *s;
+	unsigned long next = 0;
+
+	/* Only this function takes peer->session away. */
+	mutex_lock(&peer->lock);
+	s = peer->session;
+	rmp_peer_unlock(peer);
+
+	if (s && (READ_ONCE(s->broken) || READ_ONCE(peer->removed))) {
+		session_teardown(peer, s);
+		s = NULL;
+	}
+	if (s) {
+		next = session_maintain(s);
+		if (READ_ONCE(s->broken))
+			next = 1;
+	} else if (!READ_ONCE(peer->removed) && atomic_read(&peer->users)) {
+		if (time_before(jiffies, peer->next_try)) {
+			next = peer->next_try - jiffies;
+		} else {
+			session_connect(peer);
+			next = 1;
+		}
+	}
+	if (next)
+		queue_delayed_work(rmp_wq, &peer->work, next);
+}
+
+/* ---------------------------------------------------------------- incoming */
+
+/* peer->lock held. 0: go on, else why not. */
+static int incoming_check(struct rmp_peer *peer, struct rmp_cm_request *req)
+{
+	struct rmp_session *s = peer->session;
+
+	if (peer->removed)
+		return RMP_REJECT_CLOSING;
+	if (peer->incoming)
+		return RMP_REJECT_RETRY;
+	if (s) {
+		if (!s->closing && s->live && !READ_ONCE(s->broken)) {
+			if (!s->probing && s->answered &&
+			    time_before(jiffies, s->answered + 2 * HZ))
+				return RMP_REJECT_IN_USE;
+			session_probe(s, RMP_PROBE_TIME);
+		}
+		return RMP_REJECT_RETRY;
+	}
+	if (peer->connecting) {
+		if (memcmp(req->req.uuid, &rmp_uuid, sizeof(rmp_uuid)) > 0)
+			return RMP_REJECT_CROSSED;
+		rmp_conn_abort(peer->connecting);
+	}
+	return 0;
+}
+
+static void incoming_control(struct rmp_cm_request *req)
+{
+	struct rmp_session *s = NULL;
+	struct rmp_peer *peer;
+	int ret, why;
+	bool quiet;
+
+	peer = rmp_peer_find_host(&req->src);
+	if (!peer) {
+		rmp_cm_reject(req, RMP_REJECT_NOT_TRUSTED, false);
+		return;
+	}
+	mutex_lock(&peer->lock);
+	why = incoming_check(peer, req);
+	if (!why)
+		peer->incoming = true;
+	rmp_peer_unlock(peer);
+	if (why) {
+		quiet = why == RMP_REJECT_CROSSED || why == RMP_REJECT_RETRY;
+		rmp_cm_reject(req, why, quiet);
+		goto out;
+	}
+
+	s = session_alloc(peer, false);
+	if (s) {
+		memcpy(s->uuid, req->req.uuid, sizeof(s->uuid));
+		ret = rmp_conn_accept(&s->ctl.conn, req, connect_timeout());
+	} else {
+		ret = -ENOMEM;
+		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
+	}
+	mutex_lock(&peer->lock);
+	peer->incoming = false;
+	if (!ret && (peer->session || peer->removed))
+		ret = -ECANCELED;
+	if (!ret)
+		session_install(peer, s);
+	rmp_peer_unlock(peer);
+	if (!ret) {
+		session_begin(s);
+	} else if (s) {
+		rmp_control_destroy(&s->ctl);
+		rmp_session_put(s);
+	}
+	rmp_peer_kick(peer);
+out:
+	rmp_peer_put(peer);
+}
+
+void rmp_session_incoming(struct rmp_cm_request *req)
+{
+	if (req->req.kind == RMP_WIRE_DATA)
+		rmp_rails_incoming(req);
+	else
+		incoming_control(req);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the rooms that know peers share among themselves: peer.c (the table),
+ * session.c (the connection), rails.c (data paths), export.c (our segments as
+ * a peer sees them), rsegment.c (its segments as we see them) and node.c.
+ *
+ * A peer has at most one session, made by either side. Everything that takes
+ * time is done by one delayed work item per peer, the worker, which never runs
+ * twice at once: connecting, building rails, tearing down. Other contexts only
+ * note what they saw and kick it.
+ *
+ * Locks, outer to inner: the table's mutex, peer->lock (mutex: session pointer,
+ * state, rails, tokens), peer->rseg_lock (mutex: remote segments); control.c's
+ * and the data rooms' spinlocks. None is held while waiting for a peer.
+ */
+#ifndef RMP_SESSION_H
+#define RMP_SESSION_H
+
+#include "control.h"
+#include "peer.h"
+
+/**
+ * struct rmp_session - one connected life of a peer
+ * @ref: peer->session, and whoever uses it without peer->lock
+ * @peer: referenced
+ * @ctl: its control channel
+ * @initiator: we connected; we also connect the data queue pairs
+ * @broken: to be torn down by the worker; any context may set it, through
+ *	rmp_session_break()
+ * @closing: the worker tears it down (under peer->lock)
+ * @got_hello: likewise @got_devices; both: the session is @live
+ * @uuid: of the peer
+ * @devices: what the peer told last
+ * @rails: by index; under peer->lock
+ * @exports: of &struct rmp_export; under @export_lock
+ */
+struct rmp_session {
+	struct kref ref;
+	struct rmp_peer *peer;
+	struct rmp_control ctl;
+	bool initiator;
+	bool broken;
+	bool closing;
+	bool got_hello;
+	bool got_devices;
+	bool live;
+	bool pair_again;
+	u8 uuid[RMP_WIRE_UUID];
+	int error;
+	u32 reason;
+	unsigned long deadline;
+	bool probing;
+	u64 probe_id;
+	unsigned long probe_deadline;
+	unsigned long answered;
+	struct rmp_msg_devices devices;
+	u32 told_devices;
+	struct rmp_rail *rails[RMP_RAILS_MAX];
+
+	struct mutex export_lock;
+	struct list_head exports;
+	struct list_head revokes;
+	u32 next_revoke;
+	struct work_struct changed_work;
+};
+
+/**
+ * struct rmp_peer - one entry of the peer table
+ * @ref: the table, its worker's session, remote segments, callers
+ * @users: remote segments and waiters: the worker keeps a connection for them
+ * @failures: counts failed attempts, so that a waiter sees a new one
+ */
+struct rmp_peer {
+	struct kref ref;
+	struct list_head node;
+	char name[RMPOOL_NAME_MAX];
+	struct sockaddr_storage addr;
+	bool dynamic;
+	struct rmp_flow *flow;
+	atomic_t users;
+
+	struct mutex lock;
+	wait_queue_head_t wait;
+	u32 state;
+	bool removed;
+	bool incoming;
+	u32 failures;
+	int error;
+	u32 reason;
+	bool has_uuid;
+	u8 uuid[RMP_WIRE_UUID];
+	char remote_name[RMPOOL_NAME_MAX];
+	struct rmp_session *session;
+	struct rmp_conn *connecting;
+	unsigned long backoff;
+	unsigned long next_try;
+	bool changed;
+	struct delayed_work work;
+	struct work_struct free_work;
+
+	struct mutex rseg_lock;
+	struct list_head rsegs;
+	u32 next_cookie;
+};
+
+/* peer.c */
+extern const struct rmp_peer_ops *rmp_peer_ops;
+void rmp_peer_kick(struct rmp_peer *peer);
+/* By address of a connect request; makes a dynamic one under accept=any. */
+struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr);
+/* With a live session of that uuid; referenced. */
+struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID]);
+/* peer->lock held; wakes waiters. */
+void rmp_peer_set_state(struct rmp_peer *peer, u32 state);
+/* Drops peer->lock and, if the state was set under it, tells listeners. */
+void rmp_peer_unlock(struct rmp_peer *peer);
+/* Waits, interruptible, until the peer is ready to carry data. */
+int rmp_peer_wait_ready(struct rmp_peer *peer, unsigned long deadline,
+			bool forever, struct rmpool_error *err);
+
+/* session.c */
+void rmp_session_worker(struct work_struct *work);
+void rmp_session_incoming(struct rmp_cm_request *req);
+void rmp_session_break(struct rmp_session *s, int error, u32 reason);
+/* The peer's live session, referenced, or NULL. */
+struct rmp_session *rmp_session_get(struct rmp_peer *peer);
+void rmp_session_put(struct rmp_session *s);
+int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg);
+void rmp_session_send_devices(struct rmp_session *s);
+
+/* rails.c */
+extern unsigned int rmp_qps;
+void rmp_rails_request(struct rmp_session *s,
+		       const struct rmp_msg_rail_request *m);
+int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m);
+void rmp_rails_devices(struct rmp_session *s);
+void rmp_rails_incoming(struct rmp_cm_request *req);
+/* By the worker: removes what failed, connects what is missing; returns
+ * jiffies until it wants to be called again, 0: no need.
+ */
+unsigned long rmp_rails_maintain(struct rmp_session *s);
+void rmp_rails_destroy(struct rmp_session *s);
+/* Marks what uses the device; the worker removes it. True if there is any. */
+bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
+/* peer->lock held: queue pairs that carry data. */
+u32 rmp_rails_up(struct rmp_session *s);
+
+/* export.c: messages about our segments */
+int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);
+void rmp_export_init(struct rmp_session *s);
+void rmp_export_destroy(struct rmp_session *s);
+
+/* rsegment.c: messages about the peer's segments */
+int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
+		     const void *buf, size_t len);
+void rmp_rseg_session_up(struct rmp_session *s);
+void rmp_rseg_session_down(struct rmp_peer *peer);
+void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device);
+
+/* node.c */
+int rmp_node_init(void);
+/* No request comes in after this. */
+void rmp_node_exit(void);
+bool rmp_node_accepts_any(void);
+/* Where to connect from: the address listened at, or ss_family 0. */
+void rmp_node_source(struct sockaddr_storage *addr);
+
+#endif /* RMP_SESSION_H */

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests: from the array that a process submits to the completion it gets.
+ *
+ * A batch is copied in once, in blocks. Each request is checked on the copy,
+ * its local region and the remote one are looked up and referenced, and it is
+ * queued to the flow of its peer; one that does not pass gets its error as its
+ * completion and nothing else. Ring slots were reserved before. A synchronous
+ * batch collects its results in an rmp_batch and does not touch the ring.
+ *
+ * Locking: file->handles is read-held while a block is resolved, but not while
+ * waiting for a peer. file->lock guards the list of the file's requests; it is
+ * outer to flow->lock. Reports are made without locks, each by the one who set
+ * req->reported or who ends the request.
+ *
+ * Lifetime: a request has references on its file, peer, regions and batch until
+ * rmp_request_end(). A batch lives until the submitter and all requests let go,
+ * so a submitter that gives up early leaves it to them.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "flow.h"
+#include "ring.h"
+
+static unsigned int rmp_request_timeout = 30000;
+module_param_named(request_timeout_ms, rmp_request_timeout, uint, 0644);
+MODULE_PARM_DESC(request_timeout_ms, "time-out of requests that name none, ms (default 30000)");
+
+/* Requests copied from user space at once. */
+#define RMP_BLOCK		64
+
+struct rmp_batch {
+	struct kref ref;
+	atomic_t pending;	/* not reported; one more while submitting */
+	atomic_t failed;
+	struct completion done;
+	struct rmpool_completion results[];
+};
+
+static struct kmem_cache *rmp_request_cache;
+
+/* ------------------------------------------------------------------- reports */
+
+static void batch_release(struct kref *ref)
+{
+	kvfree(container_of(ref, struct rmp_batch, ref));
+}
+
+static void batch_put(struct rmp_batch *batch)
+{
+	kref_put(&batch->ref, batch_release);
+}
+
+static void batch_dec(struct rmp_batch *batch)
+{
+	if (atomic_dec_and_test(&batch->pending))
+		complete(&batch->done);
+}
+
+/* Delivers one completion to the ring or the batch. */
+static void report(struct rmp_file *file, struct rmp_batch *batch, u32 index,
+		   const struct rmpool_completion *c)
+{
+	if (batch) {
+		batch->results[index] = *c;
+		if (c->status)
+			atomic_inc(&batch->failed);
+		batch_dec(batch);
+	} else {
+		rmp_ring_complete(file->ring, c);
+	}
+}
+
+void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
+			u64 bytes)
+{
+	s64 us = ktime_us_delta(ktime_get(), req->start);
+	struct rmpool_completion c = {
+		.cookie = req->cookie,
+		.bytes = bytes,
+		.status = status,
+		.flags = unknown ? RMPOOL_COMPLETION_UNKNOWN : 0,
+		.wc_status = req->wc_status,
+		.rail = req->rail,
+		.elapsed_us = clamp_t(s64, us, 0, U32_MAX),
+	};
+
+	report(req->file, req->batch, req->index, &c);
+}
+
+static void request_free(struct rmp_request *req)
+{
+	if (req->region)
+		rmp_region_put(req->region);
+	if (req->rr)
+		rmp_rregion_put(req->rr);
+	if (req->peer)
+		rmp_peer_put(req->peer);
+	if (req->batch)
+		batch_put(req->batch);
+	rmp_file_put(req->file);
+	kmem_cache_free(rmp_request_cache, req);
+}
+
+void rmp_request_end(struct rmp_request *req)
+{
+	struct rmp_file *file = req->file;
+
+	spin_lock_bh(&file->lock);
+	list_del(&req->file_node);
+	spin_unlock_bh(&file->lock);
+	if (!req->reported)
+		rmp_request_report(req, req->status, false, req->bytes);
+	request_free(req);
+}
+
+void rmp_request_end_list(struct list_head *done)
+{
+	struct rmp_request *req, *next;
+
+	list_for_each_entry_safe(req, next, done, done_node)
+		rmp_request_end(req);
+}
+
+/* ------------------------------------------------------------------- submit */
+
+/**
+ * struct rmp_submission - one call under way
+ * @file: whose
+ * @batch: of a synchronous one
+ * @ready: requests of @flow to be queued
+ * @flow: of those, or NULL
+ * @given_up: segment that did not answer: do not wait for it again
+ */
+struct rmp_submission {
+	struct rmp_file *file;
+	struct rmp_batch *batch;
+	struct list_head ready;
+	struct rmp_flow *flow;
+	u32 given_up;
+};
+
+static void submission_flush(struct rmp_submission *sub)
+{
+	if (list_empty(&sub->ready))
+		return;
+	rmp_flow_add(sub->flow, &sub->ready);
+	rmp_flow_run(sub->flow);
+}
+
+static bool request_malformed(const struct rmpool_request *r)
+{
+	u32 i, bits = r->flags;
+
+	for (i = 0; i < ARRAY_SIZE(r->reserved); i++)
+		bits |= r->reserved[i];
+	return bits || r->prio >= RMP_CLASSES ||
+	       (r->op != RMPOOL_OP_PUT && r->op != RMPOOL_OP_GET);
+}
+
+static u32 request_timeout_ms(const struct rmpool_request *r)
+{
+	return r->timeout_ms ?: max(rmp_request_timeout, 1U);
+}
+
+/* The remote region; waits for the peer, once per call, if that may help. */
+static struct rmp_rregion *find_remote(struct rmp_submission *sub,
+				       struct rmp_rseg **rseg,
+				       const struct rmpool_request *r)
+{
+	u32 access = r->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
+					      RMPOOL_ACCESS_REMOTE_READ;
+	struct rmp_rregion *rr;
+
+	rr = rmp_rseg_find(*rseg, r->offset, r->length, access);
+	if (rr != ERR_PTR(-EAGAIN) && rr != ERR_PTR(-ENXIO))
+		return rr;
+	if (sub->given_up == r->segment)
+		return rr == ERR_PTR(-EAGAIN) ? ERR_PTR(-ENOTCONN) : rr;
+
+	/* What is ready must not wait for this one. */
+	rmp_rseg_get(*rseg);
+	up_read(&sub->file->handles);
+	submission_flush(sub);
+	rr = rmp_rseg_find_wait(*rseg, r->offset, r->length, access,
+				msecs_to_jiffies(request_timeout_ms(r)));
+	down_read(&sub->file->handles);
+	rmp_rseg_put(*rseg);
+	/* The handle may have been closed meanwhile. */
+	*rseg = xa_load(&sub->file->opens, r->segment);
+	if (IS_ERR(rr)) {
+		sub->given_up = r->segment;
+	} else if (!*rseg) {
+		rmp_rregion_put(rr);
+		rr = ERR_PTR(-EBADF);
+	}
+	return rr;
+}
+
+/* Fills in what a request refers to; 0 or the status of its completion. */
+static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
+			   const struct rmpool_request *r)
+{
+	struct rmp_memory *mem = &sub->file->mem;
+	struct rmp_region *region;
+	struct rmp_rregion *rr;
+	struct rmp_rseg *rseg;
+
+	if (request_malformed(r))
+		return -EINVAL;
+	rseg = xa_load(&sub->file->opens, r->segment);
+	if (!rseg)
+		return -EBADF;
+	if (!r->length)
+		return 0;
+
+	down_read(&mem->lock);
+	region = rmp_region_find(mem, r->local_addr, r->length,
+				 r->op == RMPOOL_OP_GET ?
+				 RMPOOL_ACCESS_LOCAL_WRITE : 0);
+	up_read(&mem->lock);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	req->region = region;
+	rr = find_remote(sub, &rseg, r);
+	if (IS_ERR(rr))
+		return PTR_ERR(rr);
+	req->rr = rr;
+	req->local_pos = r->local_addr - region->addr;
+	req->remote_pos = r->offset - rr->offset;
+	req->peer = rmp_rseg_peer(rseg);
+	rmp_peer_hold(req->peer);
+	req->flow = rmp_peer_flow(req->peer);
+	return 0;
+}
+
+/* One request on its way. Whatever becomes of it, it has one completion. */
+static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
+		       const struct rmpool_request *r, u32 index)
+{
+	struct rmp_file *file = sub->file;
+	s32 status;
+
+	memset(req, 0, sizeof(*req));
+	INIT_LIST_HEAD(&req->active);
+	INIT_LIST_HEAD(&req->queue);
+	INIT_LIST_HEAD(&req->file_node);
+	INIT_LIST_HEAD(&req->done_node);
+	kref_get(&file->ref);
+	req->file = file;
+	req->batch = sub->batch;
+	req->index = index;
+	if (req->batch) {
+		kref_get(&req->batch->ref);
+		atomic_inc(&req->batch->pending);
+	}
+	req->cookie = r->cookie;
+	req->start = ktime_get();
+	req->rail = RMPOOL_RAIL_NONE;
+	req->op = r->op;
+	req->prio = r->prio;
+	req->deadline = jiffies + msecs_to_jiffies(request_timeout_ms(r));
+
+	status = request_resolve(sub, req, r);
+	if (status || !r->length) {
+		rmp_request_report(req, status, false, 0);
+		request_free(req);
+		return;
+	}
+	req->left = r->length;
+	if (req->flow != sub->flow)
+		submission_flush(sub);
+	sub->flow = req->flow;
+	spin_lock_bh(&file->lock);
+	list_add_tail(&req->file_node, &file->requests);
+	spin_unlock_bh(&file->lock);
+	list_add_tail(&req->done_node, &sub->ready);
+}
+
+/* Submits @nr requests; returns how many were taken, or an error if none. */
+static int submit(struct rmp_submission *sub, u64 user, u32 nr)
+{
+	const struct rmpool_request __user *from = u64_to_user_ptr(user);
+	struct rmpool_request *block;
+	void *reqs[RMP_BLOCK];
+	u32 done = 0, n, i;
+	int ret = 0;
+
+	block = kmalloc_array(RMP_BLOCK, sizeof(*block), GFP_KERNEL);
+	if (!block)
+		return -ENOMEM;
+	while (done < nr) {
+		n = min_t(u32, nr - done, RMP_BLOCK);
+		if (copy_from_user(block, from + done, n * sizeof(*block))) {
+			ret = -EFAULT;
+			break;
+		}
+		n = kmem_cache_alloc_bulk(rmp_request_cache, GFP_KERNEL, n, reqs);
+		if (!n) {
+			ret = -ENOMEM;
+			break;
+		}
+		down_read(&sub->file->handles);
+		for (i = 0; i < n; i++)
+			submit_one(sub, reqs[i], &block[i], done + i);
+		up_read(&sub->file->handles);
+		submission_flush(sub);
+		done += n;
+		cond_resched();
+	}
+	kfree(block);
+	return done ?: ret;
+}
+
+static int check_batch(u32 nr, struct rmpool_error *error)
+{
+	if (!nr)
+		return -EINVAL;
+	if (nr > RMPOOL_BATCH_MAX) {
+		error->reason = RMPOOL_REASON_BATCH;
+		error->limit = RMPOOL_BATCH_MAX;
+		error->need = nr;
+		return -E2BIG;
+	}
+	return 0;
+}
+
+int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
+{
+	struct rmp_submission sub = {
+		.file = file,
+		.ready = LIST_HEAD_INIT(sub.ready),
+	};
+	/* Pairs with the set-up of the ring. */
+	struct rmp_ring *ring = smp_load_acquire(&file->ring);
+	u32 room;
+	int ret;
+
+	if (arg->flags || arg->reserved)
+		return -EINVAL;
+	ret = check_batch(arg->nr, &arg->error);
+	if (ret)
+		return ret;
+	if (!ring)
+		return -ENXIO;
+	room = rmp_ring_reserve(ring, arg->nr);
+	if (!room) {
+		arg->error.reason = RMPOOL_REASON_RING;
+		arg->error.limit = rmp_ring_entries(ring);
+		arg->error.used = rmp_ring_entries(ring);
+		arg->error.need = arg->nr;
+		return -EAGAIN;
+	}
+	ret = submit(&sub, arg->requests, room);
+	if (ret > 0)
+		arg->accepted = ret;
+	if (arg->accepted < room)
+		rmp_ring_unreserve(ring, room - arg->accepted);
+	return min(ret, 0);
+}
+
+/* ------------------------------------------------------------ ending early */
+
+/**
+ * struct rmp_match - which requests of a file to end
+ * @batch: those of it, or NULL
+ * @region: those that use the region with that handle, or 0
+ * @cookie: those with it, if @by_cookie is set
+ * @by_cookie: see there
+ * @early: report those in flight at once, as unknown
+ * @status: what they end with
+ * @nr: out: how many will end that way
+ */
+struct rmp_match {
+	struct rmp_batch *batch;
+	u32 region;
+	u64 cookie;
+	bool by_cookie;
+	bool early;
+	s32 status;
+	u32 nr;
+};
+
+static bool request_matches(const struct rmp_request *req,
+			    const struct rmp_match *m)
+{
+	return (!m->batch || req->batch == m->batch) &&
+	       (!m->region || req->region->handle == m->region) &&
+	       (!m->by_cookie || (!req->batch && req->cookie == m->cookie));
+}
+
+/* file->lock held. */
+static void end_one(struct rmp_request *req, struct rmp_match *m,
+		    struct list_head *done, struct list_head *early)
+{
+	struct rmp_flow *flow = req->flow;
+
+	spin_lock(&flow->lock);
+	/* Neither being queued just now nor being ended. */
+	if (!list_empty(&req->active) && !req->reported && !req->status) {
+		m->nr++;
+		if (rmp_flow_stop(req, m->status)) {
+			list_add_tail(&req->done_node, done);
+		} else if (m->early) {
+			req->reported = true;
+			req->inflight++;
+			list_add_tail(&req->done_node, early);
+		}
+	}
+	spin_unlock(&flow->lock);
+}
+
+static void end_matching(struct rmp_file *file, struct rmp_match *m)
+{
+	struct rmp_request marker = { .marker = true };
+	struct rmp_request *req, *next;
+	bool more = true;
+	u32 n;
+
+	spin_lock_bh(&file->lock);
+	list_add(&marker.file_node, &file->requests);
+	while (more) {
+		LIST_HEAD(done);
+		LIST_HEAD(early);
+
+		for (n = 0; n < RMP_SWEEP; n++) {
+			more = !list_is_last(&marker.file_node, &file->requests);
+			if (!more)
+				break;
+			req = list_next_entry(&marker, file_node);
+			list_move(&marker.file_node, &req->file_node);
+			if (!req->marker && request_matches(req, m))
+				end_one(req, m, &done, &early);
+		}
+		spin_unlock_bh(&file->lock);
+		list_for_each_entry_safe(req, next, &early, done_node) {
+			list_del_init(&req->done_node);
+			rmp_flow_report_early(req->flow, req, m->status);
+		}
+		rmp_request_end_list(&done);
+		cond_resched();
+		spin_lock_bh(&file->lock);
+	}
+	list_del(&marker.file_node);
+	spin_unlock_bh(&file->lock);
+}
+
+int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg)
+{
+	struct rmp_match m = { .status = -ECANCELED };
+
+	if (arg->flags & ~RMPOOL_CANCEL_ALL)
+		return -EINVAL;
+	m.by_cookie = !(arg->flags & RMPOOL_CANCEL_ALL);
+	m.cookie = arg->cookie;
+	end_matching(file, &m);
+	arg->cancelled = m.nr;
+	return 0;
+}
+
+void rmp_transfer_cancel_region(struct rmp_file *file, u32 handle)
+{
+	struct rmp_match m = { .status = -ESTALE, .region = handle };
+
+	if (handle)
+		end_matching(file, &m);
+}
+
+void rmp_transfer_kill(struct rmp_file *file)
+{
+	struct rmp_match m = { .status = -ECANCELED };
+
+	end_matching(file, &m);
+}
+
+/* --------------------------------------------------------------- synchronous */
+
+/* Waits for all; 0, -EINTR or -ETIMEDOUT. */
+static int batch_wait(struct rmp_batch *batch, s64 timeout_ns)
+{
+	long timeout = MAX_SCHEDULE_TIMEOUT, ret;
+
+	if (timeout_ns >= 0)
+		timeout = min_t(u64, nsecs_to_jiffies64(timeout_ns) + 1,
+				MAX_SCHEDULE_TIMEOUT - 1);
+	ret = wait_for_completion_interruptible_timeout(&batch->done, timeout);
+	if (ret < 0)
+		return -EINTR;
+	return ret ? 0 : -ETIMEDOUT;
+}
+
+int rmp_transfer_submit_sync(struct rmp_file *file,
+			     struct rmpool_submit_sync *arg)
+{
+	struct rmp_submission sub = {
+		.file = file,
+		.ready = LIST_HEAD_INIT(sub.ready),
+	};
+	struct rmp_batch *batch;
+	int ret, nr;
+
+	if (arg->flags || arg->reserved)
+		return -EINVAL;
+	ret = check_batch(arg->nr, &arg->error);
+	if (ret)
+		return ret;
+	batch = kvzalloc(struct_size(batch, results, arg->nr),
+			 GFP_KERNEL_ACCOUNT);
+	if (!batch)
+		return -ENOMEM;
+	kref_init(&batch->ref);
+	atomic_set(&batch->pending, 1);
+	init_completion(&batch->done);
+	sub.batch = batch;
+	nr = submit(&sub, arg->requests, arg->nr);
+	batch_dec(batch);
+	ret = min(nr, 0);
+	if (!ret)
+		ret = batch_wait(batch, arg->timeout_ns);
+	if (ret == -EINTR || ret == -ETIMEDOUT) {
+		struct rmp_match m = {
+			.batch = batch,
+			.early = true,
+			.status = ret == -EINTR ? -ECANCELED : -ETIMEDOUT,
+		};
+
+		end_matching(file, &m);
+		/* What was just ending reports in a moment. */
+		wait_for_completion(&batch->done);
+	}
+	if (nr > 0) {
+		/* A batch that could not be taken whole is not a success. */
+		if (!ret && nr < arg->nr)
+			ret = -ENOMEM;
+		arg->failed = atomic_read(&batch->failed);
+		if (copy_to_user(u64_to_user_ptr(arg->results), batch->results,
+				 nr * sizeof(batch->results[0])))
+			ret = -EFAULT;
+	}
+	batch_put(batch);
+	return ret;
+}
+
+/* -------------------------------------------------------------- load, unload */
+
+int rmp_transfer_init(void)
+{
+	rmp_request_cache = KMEM_CACHE(rmp_request, SLAB_ACCOUNT);
+	return rmp_request_cache ? 0 : -ENOMEM;
+}
+
+void rmp_transfer_exit(void)
+{
+	kmem_cache_destroy(rmp_request_cache);
+}

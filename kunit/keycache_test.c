@@ -1,0 +1,870 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit suite of kmod/keycache.c: regions come in run by run, are found by
+ * offset, are replaced and revoked; hostile runs are refused and leave the
+ * cache as it was; readers run beside changes.
+ *
+ * Each test has a cache of its own (test->priv). The key of a chunk is made
+ * from region, device and chunk, so a wrong one is seen.
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "keycache.h"
+
+#define REMOTE	(RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE)
+/* Geometry of most regions here: chunks of 4 KiB, first byte in the middle. */
+#define SHIFT	12
+#define CHUNK	BIT(SHIFT)
+#define BASE	0x7f0000000000ULL
+#define LEAD	0x123
+
+struct cache {
+	struct rmp_keycache kc;
+	atomic_t released;
+};
+
+static void count_released(struct rmp_rregion *rr)
+{
+	struct cache *c = rr->owner;
+
+	atomic_inc(&c->released);
+	rmp_rregion_free(rr);
+}
+
+static int cache_init(struct kunit *test)
+{
+	struct cache *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	rmp_keycache_init(&c->kc, count_released, c);
+	test->priv = c;
+	return 0;
+}
+
+static void cache_exit(struct kunit *test)
+{
+	struct cache *c = test->priv;
+
+	if (!c)
+		return;
+	rmp_keycache_destroy(&c->kc);
+	/* What is still read after it was freed is to be seen in this test. */
+	rcu_barrier();
+}
+
+static u32 key_of(u64 region, u32 device, u32 chunk)
+{
+	return (u32)region * 0x01000193 + device * 0x10001 + chunk;
+}
+
+static u32 chunks_of(u64 length)
+{
+	return ((LEAD + length - 1) >> SHIFT) + 1;
+}
+
+static struct rmp_wire_keys a_run(u64 region, u64 offset, u64 length)
+{
+	return (struct rmp_wire_keys){
+		.region = region,
+		.offset = offset,
+		.length = length,
+		.iova = BASE + LEAD,
+		.iova_base = BASE,
+		.access = REMOTE,
+		.chunk_shift = SHIFT,
+	};
+}
+
+/* Adds chunks @first to @first + @nr - 1 on a device. */
+static int add(struct rmp_keycache *kc, const struct rmp_wire_keys *like,
+	       u32 device, u32 first, u32 nr)
+{
+	struct rmp_wire_keys run = *like;
+	__le32 *rkeys = NULL;
+	int ret;
+	u32 i;
+
+	if (nr) {
+		rkeys = kvmalloc_array(nr, sizeof(*rkeys), GFP_KERNEL);
+		if (!rkeys)
+			return -ENOMEM;
+	}
+	for (i = 0; i < nr; i++)
+		rkeys[i] = cpu_to_le32(key_of(run.region, device, first + i));
+	run.device = device;
+	run.first = first;
+	run.nr = nr;
+	run.rkeys = (const u8 *)rkeys;
+	ret = rmp_keycache_add(kc, &run);
+	kvfree(rkeys);
+	return ret;
+}
+
+/* A whole region on devices 0 to @devices - 1. */
+static int add_region(struct rmp_keycache *kc, u64 region, u64 offset,
+		      u64 length, u32 devices)
+{
+	struct rmp_wire_keys run = a_run(region, offset, length);
+	u32 device;
+	int ret;
+
+	for (device = 0; device < devices; device++) {
+		ret = add(kc, &run, device, 0, chunks_of(length));
+		if (ret)
+			return ret;
+	}
+	return devices ? 0 : add(kc, &run, 0, 0, 0);
+}
+
+static void expect_found(struct kunit *test, u64 offset, u64 length, u64 region)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr = rmp_keycache_find(&c->kc, offset, length, 0);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rr->id, region);
+	rmp_rregion_put(rr);
+}
+
+static void expect_error(struct kunit *test, u64 offset, u64 length, u32 access,
+			 int error)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr;
+
+	rr = rmp_keycache_find(&c->kc, offset, length, access);
+	KUNIT_EXPECT_TRUE(test, IS_ERR(rr));
+	if (IS_ERR(rr))
+		KUNIT_EXPECT_EQ(test, (int)PTR_ERR(rr), error);
+	else
+		rmp_rregion_put(rr);
+}
+
+static void test_find(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(2, 30000, 10000);
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 10000, 10000, 1), 0);
+	run.access = RMPOOL_ACCESS_REMOTE_READ;
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, chunks_of(10000)), 0);
+	/* The second is not complete before the end is known. */
+	expect_found(test, 10000, 1, 1);
+	expect_error(test, 30000, 1, 0, -ENXIO);
+	KUNIT_EXPECT_EQ(test, c->kc.size, 20000);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.size, 40000);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 2);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 2 * chunks_of(10000));
+
+	expect_found(test, 10000, 10000, 1);
+	expect_found(test, 19999, 1, 1);
+	expect_found(test, 30000, 10000, 2);
+	expect_found(test, 39999, 0, 2);
+	/* Nothing at all fits at the end of a region, and one byte does not. */
+	expect_found(test, 20000, 0, 1);
+	expect_found(test, 40000, 0, 2);
+	expect_error(test, 20000, 1, 0, -ENXIO);
+	expect_error(test, 20001, 0, 0, -ENXIO);
+	expect_error(test, 9999, 1, 0, -ENXIO);
+	expect_error(test, 9999, 0, 0, -ENXIO);
+	expect_error(test, 0, 0, 0, -ENXIO);
+	expect_error(test, U64_MAX, 0, 0, -ENXIO);
+	expect_error(test, U64_MAX, U64_MAX, 0, -ENXIO);
+	expect_error(test, 19999, 2, 0, -ERANGE);
+	expect_error(test, 10000, 10001, 0, -ERANGE);
+	expect_error(test, 10001, U64_MAX, 0, -ERANGE);
+	expect_error(test, 30000, 1, RMPOOL_ACCESS_REMOTE_WRITE, -EACCES);
+	expect_found(test, 30000, 1, 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 0);
+}
+
+static void test_ends_of_space(struct kunit *test)
+{
+	struct cache *c = test->priv;
+
+	/* One byte at 0 is a special case of the tree. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 1, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 0, 1, 1);
+	expect_found(test, 1, 0, 1);
+	expect_error(test, 1, 1, 0, -ENXIO);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, U64_MAX, U64_MAX - 1, 1, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, U64_MAX - 1, 1, U64_MAX);
+	KUNIT_EXPECT_EQ(test, c->kc.size, U64_MAX);
+	rmp_rregion_put(rmp_keycache_remove(&c->kc, U64_MAX));
+	KUNIT_EXPECT_EQ(test, c->kc.size, 1);
+	rmp_rregion_put(rmp_keycache_remove(&c->kc, 1));
+	KUNIT_EXPECT_EQ(test, c->kc.size, 0);
+	expect_error(test, 0, 1, 0, -ENXIO);
+}
+
+static void test_remote(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	const u64 length = 5 * CHUNK;	/* six chunks, since it begins inside */
+	struct rmp_wire_keys run = a_run(7, 0, length);
+	struct rmp_rregion *rr;
+	u64 pos, iova, left;
+	u32 rkey;
+
+	/* In pieces, and with devices left out. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 3, 0, 1), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 3, 1, 4), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 3, 5, 1), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 31, 0, 6), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, length, REMOTE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+
+	for (pos = 0; pos < length; pos++) {
+		u32 chunk = (LEAD + pos) >> SHIFT;
+		u64 want = min_t(u64, (chunk + 1) * CHUNK - LEAD - pos,
+				 length - pos);
+
+		left = rmp_rregion_remote(rr, 3, pos, &iova, &rkey);
+		if (left != want || iova != BASE + LEAD + pos ||
+		    rkey != key_of(7, 3, chunk))
+			KUNIT_FAIL(test, "wrong at %llu on device 3", pos);
+		left = rmp_rregion_remote(rr, 31, pos, &iova, &rkey);
+		if (left != want || iova != BASE + LEAD + pos ||
+		    rkey != key_of(7, 31, chunk))
+			KUNIT_FAIL(test, "wrong at %llu on device 31", pos);
+	}
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 30, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 32, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, U32_MAX, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 3, length, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 3, U64_MAX, &iova, &rkey), 0);
+	rmp_rregion_put(rr);
+}
+
+static void test_huge_chunk(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 3ULL << 40);
+	struct rmp_rregion *rr;
+	u64 iova;
+	u32 rkey;
+
+	/* To the last address there is, in the largest chunks. */
+	run.chunk_shift = RMP_WIRE_SHIFT_MAX;
+	run.iova_base = 0 - (3ULL << 40) - CHUNK;
+	run.iova = U64_MAX - (3ULL << 40);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 4), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 3ULL << 40, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey),
+			(1ULL << 40) - CHUNK + 1);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, (3ULL << 40) - 1, &iova,
+						 &rkey), 1);
+	KUNIT_EXPECT_EQ(test, iova, U64_MAX - 1);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 0, 3));
+	rmp_rregion_put(rr);
+}
+
+static void test_no_keys(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr;
+	u64 iova;
+	u32 rkey;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 100, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 100, REMOTE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	for (i = 0; i < RMP_WIRE_DEVICES_MAX; i++)
+		KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, i, 0, &iova, &rkey),
+				0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+	rmp_rregion_put(rr);
+}
+
+static void test_incomplete(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 4 * CHUNK);
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 9, 1 << 20, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+
+	/* A chunk is missing at the end of the walk, or before the next region. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 4), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 4), 0);
+	KUNIT_EXPECT_EQ(test, add_region(&c->kc, 2, 1 << 16, 10, 1), -EBADMSG);
+	/* The first device is complete, the second is not. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 5), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 1, 0, 4), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), -EBADMSG);
+	/* Device 1 begins before device 0 is complete. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 4), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 5), -EBADMSG);
+
+	expect_error(test, 0, 1, 0, -ENXIO);
+	expect_error(test, 1 << 16, 1, 0, -ENXIO);
+	expect_found(test, 1 << 20, 10, 9);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 1);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 1);
+
+	/* A walk that was given up is forgotten. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 4), 0);
+	rmp_keycache_begin(&c->kc);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 0, 4 * CHUNK, 1);
+}
+
+static void test_order(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 4 * CHUNK);
+
+	/* Not from the first chunk on. */
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 1, 4), -EBADMSG);
+	/* A gap, and the same again. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 2), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 3, 2), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 2), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 1, 4), -EBADMSG);
+	/* All there already. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 0, 5), -EBADMSG);
+	/* Devices downwards. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 5, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 4, 0, 5), -EBADMSG);
+	/* No keys, but a first one. */
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 1, 0), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+}
+
+static void test_geometry(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	const struct rmp_wire_keys good = a_run(1, 4096, 4 * CHUNK);
+	struct rmp_wire_keys run;
+
+#define REFUSED(error, field, value) do { \
+	run = good; \
+	run.field = value; \
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 0, 5), error); \
+} while (0)
+	REFUSED(-EBADMSG, length, 0);
+	REFUSED(-EBADMSG, length, U64_MAX);
+	REFUSED(-EBADMSG, offset, U64_MAX);
+	REFUSED(-EBADMSG, offset, U64_MAX - 4 * CHUNK + 1);
+	REFUSED(-EBADMSG, iova, U64_MAX);
+	REFUSED(-EBADMSG, iova, BASE - 1);
+	REFUSED(-EBADMSG, iova, BASE + CHUNK);
+	REFUSED(-EBADMSG, iova_base, BASE + 1);
+	REFUSED(-EBADMSG, iova_base, BASE + CHUNK);
+	REFUSED(-EBADMSG, iova_base, 0);
+	REFUSED(-EBADMSG, chunk_shift, RMP_WIRE_SHIFT_MIN - 1);
+	REFUSED(-EBADMSG, chunk_shift, RMP_WIRE_SHIFT_MAX + 1);
+	REFUSED(-EBADMSG, chunk_shift, 255);
+	REFUSED(-EBADMSG, access, RMPOOL_ACCESS_ALL);
+	REFUSED(-EBADMSG, access, BIT(31));
+	REFUSED(-ENOSPC, length, (u64)RMP_KEYS_MAX * CHUNK);
+#undef REFUSED
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &good, RMP_WIRE_DEVICES_MAX, 0, 5),
+			-EBADMSG);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &good, 0, 0, 6), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &good, 0, 6, 1), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &good, 0, U32_MAX, 5), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+}
+
+static void test_contradiction(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	const struct rmp_wire_keys good = a_run(1, 4096, 4 * CHUNK);
+	struct rmp_wire_keys run;
+	int known;
+
+	for (known = 0; known < 2; known++) {
+#define CONTRADICTS(field, value) do { \
+	if (!known) \
+		KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0); \
+	run = good; \
+	run.field = value; \
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 5), -EBADMSG); \
+} while (0)
+		CONTRADICTS(offset, 8192);
+		CONTRADICTS(length, 4 * CHUNK + 1);
+		CONTRADICTS(iova, BASE + LEAD + 1);
+		CONTRADICTS(access, RMPOOL_ACCESS_REMOTE_READ);
+#undef CONTRADICTS
+		/* Another base with the same chunks. */
+		if (!known)
+			KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+		run = good;
+		run.iova += CHUNK;
+		run.iova_base += CHUNK;
+		KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 5), -EBADMSG);
+		/* Other chunks. */
+		if (!known)
+			KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+		run = good;
+		run.chunk_shift++;
+		KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 3), -EBADMSG);
+
+		/* From here on the region is known; it stays as it was. */
+		KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+		KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+		expect_found(test, 4096, 4 * CHUNK, 1);
+		KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 5);
+	}
+}
+
+static void test_overlap(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	static const struct {
+		u64 offset, length;
+	} bad[] = {
+		{ 10000, 10000 }, { 9999, 2 }, { 19999, 1 }, { 19999, 100 },
+		{ 0, 100000 }, { 15000, 1 }, { 0, 10001 },
+	};
+	int i;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 10000, 10000, 2), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, bad[i].offset,
+						 bad[i].length, 1), 0);
+		KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), -EBADMSG);
+	}
+	expect_found(test, 10000, 10000, 1);
+	expect_error(test, 9999, 1, 0, -ENXIO);
+	expect_error(test, 20000, 1, 0, -ENXIO);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 1);
+	KUNIT_EXPECT_EQ(test, c->kc.size, 20000);
+	KUNIT_EXPECT_NULL(test, rmp_keycache_remove(&c->kc, 2));
+	/* Side by side is fine. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 0, 10000, 1), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 3, 20000, 1, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 9999, 1, 2);
+	expect_found(test, 20000, 1, 3);
+	/* Bytes of two regions are not one range. */
+	expect_error(test, 9999, 2, 0, -ERANGE);
+}
+
+static void test_replace(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 4 * CHUNK);
+	struct rmp_rregion *rr;
+	u64 iova;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 2), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+
+	/* Device 0 is gone, device 1 stays, device 4 is new. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 1, 0, 5), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 4, 0, 5), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 4, 0, &iova, &rkey), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 1, 0));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 4, 4 * CHUNK - 1, &iova,
+						 &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 4, 4));
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 10);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 1);
+
+	/* A walk that fails changes nothing. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 7, 0, 4), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 7, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 4, 0, &iova, &rkey), 0);
+
+	/* All devices are gone. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 4, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+	rmp_rregion_put(rr);
+}
+
+static void test_drop_device(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr;
+	u64 iova;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 3), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 1 << 20, 10, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	rmp_keycache_drop_device(&c->kc, 1);
+	rmp_keycache_drop_device(&c->kc, 31);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	/* The others keep theirs, also those behind it. */
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 0, 0));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 2, CHUNK, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 2, 1));
+	/* Told anew, it is back. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 2), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 1, 0));
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 10);
+	rmp_rregion_put(rr);
+}
+
+static void test_key_limit(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	const u32 half = RMP_KEYS_MAX / 2;
+	struct rmp_wire_keys big = a_run(1, 0, half * CHUNK - LEAD);
+	struct rmp_wire_keys small = a_run(2, 1ULL << 50, 1);
+
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &big, 0, 0, half), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &big, 1, 0, half), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &big, 2, 0, half), -ENOSPC);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &big, 0, 0, half), 0);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &big, 1, 0, half), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, RMP_KEYS_MAX);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &small, 0, 0, 1), -ENOSPC);
+	/* Without keys there is still room, and so there is to replace. */
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &small, 0, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &big, 0, 0, half), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, half);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &small, 0, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, half + 1);
+}
+
+static void test_region_limit(struct kunit *test)
+{
+	struct cache *c = test->priv;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	/* Making a million would only take time. */
+	c->kc.nr_regions = RMP_RREGIONS_MAX;
+	KUNIT_EXPECT_EQ(test, add_region(&c->kc, 2, 100, 10, 1), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, add_region(&c->kc, 1, 0, 10, 1), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	c->kc.nr_regions = 1;
+}
+
+static void test_remove(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr, *held;
+	u64 iova;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 10000, 1), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 10000, 10000, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	held = rmp_keycache_find(&c->kc, 10000, 10, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held));
+
+	KUNIT_EXPECT_NULL(test, rmp_keycache_remove(&c->kc, 3));
+	rr = rmp_keycache_remove(&c->kc, 2);
+	KUNIT_ASSERT_PTR_EQ(test, rr, held);
+	KUNIT_EXPECT_TRUE(test, rr->revoked);
+	KUNIT_EXPECT_NULL(test, rmp_keycache_remove(&c->kc, 2));
+	expect_error(test, 10000, 10, 0, -ENXIO);
+	expect_found(test, 10000, 0, 1);
+	expect_found(test, 0, 10000, 1);
+	KUNIT_EXPECT_EQ(test, c->kc.size, 10000);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 1);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, chunks_of(10000));
+
+	/* The request that holds it may go on looking at it. */
+	rmp_rregion_put(rr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(held, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, key_of(2, 0, 0));
+	rmp_rregion_put(held);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 1);
+
+	/* Its place can be taken, by the same id as well. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 10000, 5, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 10000, 5, 2);
+
+	/* Revoked while its keys come in: new ones are dropped ... */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 4, 50000, 10, 1), 0);
+	KUNIT_EXPECT_NULL(test, rmp_keycache_remove(&c->kc, 4));
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_error(test, 50000, 1, 0, -ENXIO);
+	/* ... and known ones go. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 10000, 5, 2), 0);
+	rr = rmp_keycache_remove(&c->kc, 2);
+	KUNIT_ASSERT_NOT_NULL(test, rr);
+	rmp_rregion_put(rr);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_error(test, 10000, 1, 0, -ENXIO);
+	/* Others that come in do not mind. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 5, 60000, 10, 1), 0);
+	rmp_rregion_put(rmp_keycache_remove(&c->kc, 1));
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 60000, 10, 5);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 3);
+}
+
+static void test_clear(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *held;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 10, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 3, 20, 10, 1), 0);
+	held = rmp_keycache_find(&c->kc, 5, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held));
+	/* The third is still open, and nobody knows of it. */
+	rmp_keycache_clear(&c->kc);
+	KUNIT_EXPECT_TRUE(test, held->revoked);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 1);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+	KUNIT_EXPECT_EQ(test, c->kc.size, 0);
+	expect_error(test, 5, 1, 0, -ENXIO);
+	expect_error(test, 25, 1, 0, -ENXIO);
+	/* And it can be filled again. */
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_found(test, 5, 1, 1);
+	rmp_rregion_put(held);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 2);
+}
+
+static void test_list(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmpool_region_desc desc[8];
+	u32 i, first, n;
+
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, 0, desc, 8), 0);
+	/* Told of in another order than that of the offsets. */
+	for (i = 0; i < 20; i++)
+		KUNIT_ASSERT_EQ(test, add_region(&c->kc, i + 1,
+						 (i * 7 % 20) * 100, i + 1, 1),
+				0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	for (first = 0; first < 25; first++) {
+		n = rmp_keycache_list(&c->kc, first, desc, 8);
+		KUNIT_ASSERT_EQ(test, n, first >= 20 ? 0 : min(8U, 20 - first));
+		for (i = 0; i < n; i++) {
+			KUNIT_EXPECT_EQ(test, desc[i].offset, (first + i) * 100);
+			KUNIT_EXPECT_EQ(test, desc[i].access, REMOTE);
+			KUNIT_EXPECT_EQ(test, desc[i].reserved, 0);
+			KUNIT_EXPECT_EQ(test, (desc[i].length - 1) * 7 % 20,
+					first + i);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, 0, desc, 0), 0);
+}
+
+#define MANY	20000
+
+static void test_many(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	u32 i, at;
+
+	/* 7919 is prime: all offsets once, in a wild order. */
+	for (i = 0; i < MANY; i++) {
+		at = (u32)((u64)i * 7919 % MANY);
+		KUNIT_ASSERT_EQ(test, add_region(&c->kc, at + 1,
+						 (u64)at * CHUNK, CHUNK, 1), 0);
+	}
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, MANY);
+	KUNIT_EXPECT_EQ(test, c->kc.size, (u64)MANY * CHUNK);
+	for (i = 0; i < MANY; i++)
+		expect_found(test, (u64)i * CHUNK, CHUNK, i + 1);
+	for (i = 0; i < MANY; i += 2)
+		rmp_rregion_put(rmp_keycache_remove(&c->kc, i + 1));
+	for (i = 0; i < MANY; i++) {
+		if (i & 1)
+			expect_found(test, (u64)i * CHUNK, CHUNK, i + 1);
+		else
+			expect_error(test, (u64)i * CHUNK, 1, 0, -ENXIO);
+	}
+	/* From the end, so that the size is looked for each time. */
+	for (i = MANY - 1; i > 100; i -= 2) {
+		rmp_rregion_put(rmp_keycache_remove(&c->kc, i + 1));
+		KUNIT_ASSERT_EQ(test, c->kc.size, (u64)(i - 1) * CHUNK);
+	}
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), MANY - 50);
+}
+
+/* Readers beside changes */
+
+#define READERS		3
+#define SLOTS		64
+#define ROUNDS		20000
+
+struct reader {
+	struct cache *c;
+	struct completion done;
+	bool stop;
+	u64 found;
+	u64 wrong;
+};
+
+static int read_loop(void *arg)
+{
+	struct reader *r = arg;
+	struct rmp_rregion *rr;
+	u64 iova, pos, left;
+	u32 rkey, slot, device;
+
+	while (!READ_ONCE(r->stop)) {
+		slot = get_random_u32() % SLOTS;
+		rr = rmp_keycache_find(&r->c->kc, slot * 2 * CHUNK, 2 * CHUNK, 0);
+		if (IS_ERR(rr)) {
+			r->wrong += PTR_ERR(rr) != -ENXIO;
+			cond_resched();
+			continue;
+		}
+		r->found++;
+		r->wrong += rr->id % SLOTS != slot;
+		/* One device or two, whatever was told last; never a part. */
+		for (device = 0; device < 2; device++) {
+			for (pos = 0; pos < rr->length; pos += left) {
+				left = rmp_rregion_remote(rr, device, pos, &iova,
+							  &rkey);
+				if (!left)
+					break;
+				r->wrong += iova != BASE + LEAD + pos;
+				r->wrong += rkey != key_of(rr->id, device,
+							   (LEAD + pos) >> SHIFT);
+			}
+		}
+		rmp_rregion_put(rr);
+		cond_resched();
+	}
+	complete(&r->done);
+	return 0;
+}
+
+static void test_readers(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct reader *readers;
+	struct rmp_rregion *rr;
+	u64 id_of[SLOTS] = {};
+	u64 next = SLOTS;
+	u32 i, slot;
+	int ret = 0;
+
+	readers = kunit_kcalloc(test, READERS, sizeof(*readers), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, readers);
+	for (i = 0; i < READERS; i++) {
+		struct task_struct *task;
+
+		readers[i].c = c;
+		init_completion(&readers[i].done);
+		task = kthread_run(read_loop, &readers[i], "rmp_reader%u", i);
+		if (IS_ERR(task)) {
+			complete(&readers[i].done);
+			ret = PTR_ERR(task);
+		}
+	}
+	for (i = 0; i < ROUNDS && !ret; i++) {
+		slot = get_random_u32() % SLOTS;
+		if (id_of[slot] && get_random_u32() % 2) {
+			rr = rmp_keycache_remove(&c->kc, id_of[slot]);
+			if (!rr) {
+				ret = -ENOENT;
+				break;
+			}
+			rmp_rregion_put(rr);
+			id_of[slot] = 0;
+		} else {
+			/* A new region, or other devices for a known one. */
+			if (!id_of[slot]) {
+				id_of[slot] = next + slot;
+				next += SLOTS;
+			}
+			ret = add_region(&c->kc, id_of[slot], slot * 2 * CHUNK,
+					 2 * CHUNK, 1 + get_random_u32() % 2);
+			if (!ret)
+				ret = rmp_keycache_commit(&c->kc);
+		}
+		if (i % 5000 == 4999) {
+			rmp_keycache_clear(&c->kc);
+			memset(id_of, 0, sizeof(id_of));
+		}
+		cond_resched();
+	}
+	for (i = 0; i < READERS; i++)
+		WRITE_ONCE(readers[i].stop, true);
+	for (i = 0; i < READERS; i++) {
+		wait_for_completion(&readers[i].done);
+		KUNIT_EXPECT_EQ(test, readers[i].wrong, 0);
+		KUNIT_EXPECT_GT(test, readers[i].found, 0);
+	}
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	rmp_keycache_clear(&c->kc);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+}
+
+static struct kunit_case keycache_cases[] = {
+	KUNIT_CASE(test_find),
+	KUNIT_CASE(test_ends_of_space),
+	KUNIT_CASE(test_remote),
+	KUNIT_CASE(test_huge_chunk),
+	KUNIT_CASE(test_no_keys),
+	KUNIT_CASE(test_incomplete),
+	KUNIT_CASE(test_order),
+	KUNIT_CASE(test_geometry),
+	KUNIT_CASE(test_contradiction),
+	KUNIT_CASE(test_overlap),
+	KUNIT_CASE(test_replace),
+	KUNIT_CASE(test_drop_device),
+	KUNIT_CASE(test_key_limit),
+	KUNIT_CASE(test_region_limit),
+	KUNIT_CASE(test_remove),
+	KUNIT_CASE(test_clear),
+	KUNIT_CASE(test_list),
+	KUNIT_CASE(test_many),
+	KUNIT_CASE(test_readers),
+	{}
+};
+
+static struct kunit_suite keycache_suite = {
+	.name = "rmp_keycache",
+	.init = cache_init,
+	.exit = cache_exit,
+	.test_cases = keycache_cases,
+};
+
+kunit_test_suites(&keycache_suite);
+
+MODULE_DESCRIPTION("KUnit suite of rmpool's key cache");
+MODULE_LICENSE("GPL");

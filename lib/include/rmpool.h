@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * librmpool - use of the RDMA memory pool from C and C++
+ *
+ * Part one talks to /dev/rmpool: memory, segments, puts and gets. Part two
+ * talks to the netlink family: the node, its devices, its peers, and events.
+ * Part three is text: endpoints, addresses, names of numbers.
+ *
+ * Errors. Every function that can fail returns a negative errno; errno itself
+ * is not used. rmpool_error() then has a sentence about it for the calling
+ * thread: what failed, which limit was met, what to do.
+ *
+ * Time-outs are in milliseconds. A negative one waits without limit. A signal
+ * ends every wait with -EINTR.
+ *
+ * Threads. One struct rmpool may be used by any number of threads at once; one
+ * may submit while another waits, and several may poll. Only rmpool_close()
+ * must be the last call. A struct rmpool_nl is for one thread at a time.
+ *
+ * Processes. After fork() only the process that opened a struct rmpool can use
+ * it; in the other, all calls but rmpool_close() and rmpool_info() give -EPERM.
+ */
+#ifndef RMPOOL_H
+#define RMPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <linux/rmpool.h>
+#include <linux/rmpool_netlink.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Some functions have the name of the structure that they are about, as stat()
+ * does. That is sound in C++ as well, but -Wshadow remarks on it.
+ */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* ------------------------------------------------------------------ errors */
+
+/* The sentence about the last call of this thread that failed. Never NULL;
+ * valid until the next call of the library in this thread.
+ */
+const char *rmpool_error(void);
+
+/* The same as numbers, with reason RMPOOL_REASON_NONE when the module gave no
+ * reason. Never NULL; valid as above.
+ */
+const struct rmpool_error *rmpool_error_detail(void);
+
+/* A short name of an enum rmpool_reason, as "memlock"; "unknown" for others. */
+const char *rmpool_reason_name(uint32_t reason);
+
+/* What an enum rmpool_reason means, as a part of a sentence. */
+const char *rmpool_strerror(uint32_t reason);
+
+/* What the status of a completion means, as a part of a sentence. */
+const char *rmpool_status_text(int status);
+
+/* Version of the library, as "0.1.0". */
+const char *rmpool_version(void);
+
+/* ------------------------------------------- part one: the pool and memory */
+
+struct rmpool;
+
+/*
+ * Open the pool. @path: the device, or NULL for RMPOOL_DEVICE_PATH. @flags: 0.
+ * -ENOENT: the module is not loaded. -EACCES: not in the group of the device.
+ */
+int rmpool_open(struct rmpool **pool, const char *path, unsigned int flags);
+
+/* Close it: published segments, regions, and what is in flight end. NULL is
+ * allowed.
+ */
+void rmpool_close(struct rmpool *pool);
+
+/* The descriptor, for poll() and epoll: readable while the ring has unread
+ * completions. Do not close it.
+ */
+int rmpool_fd(const struct rmpool *pool);
+
+/* What node and file can do. @size: sizeof(*info). */
+int rmpool_info(struct rmpool *pool, struct rmpool_info *info, size_t size);
+
+/* Publish an empty segment under a name that is free on this node. */
+int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment);
+
+/* Withdraw it; its regions stay registered as local ones. */
+int rmpool_unpublish(struct rmpool *pool, uint32_t segment);
+
+/*
+ * Register memory. @access: RMPOOL_ACCESS_*. @segment: from rmpool_publish(),
+ * or 0 for memory that only own requests use. @offset: where in the segment,
+ * or RMPOOL_OFFSET_NEXT; 0 without a segment. @region: out: handle. @placed:
+ * out: the offset taken; may be NULL.
+ *
+ * The bytes are pinned and charged to RLIMIT_MEMLOCK until they are
+ * unregistered, whole or not at all.
+ */
+int rmpool_register(struct rmpool *pool, void *addr, size_t length,
+		    uint32_t access, uint32_t segment, uint64_t offset,
+		    uint32_t *region, uint64_t *placed);
+
+/* Returns when no peer and no device uses the memory any more. */
+int rmpool_unregister(struct rmpool *pool, uint32_t region);
+
+/* What rmpool_segment_open() found; reserved is for growth. */
+struct rmpool_segment_info {
+	uint64_t size;		/* end of the last region */
+	uint64_t generation;	/* counts changes of the regions */
+	uint32_t nr_regions;
+	uint32_t reserved[11];
+};
+
+/*
+ * Open a segment of a peer. @node: name in the peer table. @name: of the
+ * segment, or NULL when @node is "node/segment". @segment: out: handle for
+ * requests. @info: out; may be NULL.
+ */
+int rmpool_segment_open(struct rmpool *pool, const char *node, const char *name,
+			int timeout_ms, uint32_t *segment,
+			struct rmpool_segment_info *info);
+
+/* Close it; later requests to it end with -EBADF. */
+int rmpool_segment_close(struct rmpool *pool, uint32_t segment);
+
+/*
+ * The regions of an opened segment in order of offset. @regions: out: an array
+ * that the caller frees with free(); NULL when there are none. @nr: out: its
+ * length. @generation: out: the state it shows; may be NULL.
+ */
+int rmpool_segment_regions(struct rmpool *pool, uint32_t segment,
+			   struct rmpool_region_desc **regions, uint32_t *nr,
+			   uint64_t *generation);
+
+/*
+ * Put @length bytes at @addr to @offset of an opened segment, or get them from
+ * there, and wait for the end. The memory must lie in one registered region.
+ * @timeout_ms 0: the module's default for requests. Where rmpool_error() says
+ * so after a failure, a device may still use the memory: unregister it before
+ * it is used for something else.
+ */
+int rmpool_put(struct rmpool *pool, uint32_t segment, uint64_t offset,
+	       const void *addr, size_t length, int timeout_ms);
+int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
+	       void *addr, size_t length, int timeout_ms);
+
+/*
+ * Run up to RMPOOL_BATCH_MAX requests and wait for all of them. @results: @nr
+ * entries, filled in order of the requests. Returns how many have a status
+ * other than 0, or a negative errno: with -EINTR and -ETIMEDOUT the results
+ * are filled in as far as they are known, with others nothing was started.
+ * @timeout_ms 0 or negative: only the time-outs in the requests count.
+ */
+int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
+		    uint32_t nr, struct rmpool_completion *results,
+		    int timeout_ms);
+
+/* Fill in a request; what is not an argument becomes 0. */
+static inline void rmpool_prepare_put(struct rmpool_request *request,
+				      uint32_t segment, uint64_t offset,
+				      const void *addr, uint64_t length,
+				      uint64_t cookie)
+{
+	memset(request, 0, sizeof(*request));
+	request->op = RMPOOL_OP_PUT;
+	request->segment = segment;
+	request->offset = offset;
+	request->local_addr = (uint64_t)(uintptr_t)addr;
+	request->length = length;
+	request->cookie = cookie;
+}
+
+static inline void rmpool_prepare_get(struct rmpool_request *request,
+				      uint32_t segment, uint64_t offset,
+				      void *addr, uint64_t length,
+				      uint64_t cookie)
+{
+	rmpool_prepare_put(request, segment, offset, addr, length, cookie);
+	request->op = RMPOOL_OP_GET;
+}
+
+/*
+ * Create the completion ring, once. @entries: a power of two from
+ * RMPOOL_RING_MIN to RMPOOL_RING_MAX. @eventfd: signalled when completions are
+ * added, or -1.
+ */
+int rmpool_ring(struct rmpool *pool, uint32_t entries, int eventfd);
+
+/*
+ * Submit up to RMPOOL_BATCH_MAX requests. Returns how many were accepted, from
+ * the first on, which may be fewer than @nr; each of those gets exactly one
+ * completion. -EAGAIN: the ring has no free entry; poll first.
+ */
+int rmpool_submit(struct rmpool *pool, const struct rmpool_request *requests,
+		  uint32_t nr);
+
+/*
+ * Take up to @max completions off the ring, without a system call and without
+ * waiting. Returns how many.
+ */
+int rmpool_poll(struct rmpool *pool, struct rmpool_completion *completions,
+		uint32_t max);
+
+/*
+ * Wait until at least @min completions are unread; returns how many are.
+ * @timeout_ms 0: only look. -ETIME: fewer than @min came in time.
+ */
+int rmpool_wait(struct rmpool *pool, uint32_t min, int timeout_ms);
+
+/* End requests of a cookie, or all of them, early. Returns how many will end
+ * with -ECANCELED.
+ */
+int rmpool_cancel(struct rmpool *pool, uint64_t cookie);
+int rmpool_cancel_all(struct rmpool *pool);
+
+/* ------------------------------------------------------- part two: netlink */
+
+/*
+ * Structures of this part are made by the library, valid during the callback
+ * (or until the next call with the handle), and may grow at their end. Texts
+ * are never NULL, but empty when they are not known. A uuid or gid points to
+ * 16 bytes, or is NULL when it is not known.
+ */
+struct rmpool_nl;
+
+struct rmpool_nl_node {
+	const char *name;
+	const uint8_t *uuid;
+	const char *listen;		/* endpoint */
+	const char *advertise;		/* endpoint */
+	const char *version;		/* of the module */
+	uint32_t abi;
+	uint32_t accept_any;		/* 1: peers not in the table may connect */
+};
+
+struct rmpool_nl_device {
+	const char *name;
+	uint32_t index;
+	uint32_t port;
+	uint32_t state;			/* 4: active; rmpool_port_state_name() */
+	uint32_t gid_index;
+	const uint8_t *gid;
+	const char *address;		/* IP address of the gid */
+	const char *netdev;
+	int32_t numa;			/* -1: not known */
+	uint32_t mtu;			/* bytes */
+	uint64_t speed;			/* Mbit/s */
+	uint64_t max_msg;		/* bytes */
+	uint64_t chunk;			/* bytes */
+	uint64_t max_mr;
+	uint64_t mrs;			/* in use by rmpool */
+	uint32_t usable;
+	uint32_t reserved;
+	const char *why;		/* it is not usable */
+};
+
+struct rmpool_nl_rail {
+	const struct rmpool_nl_rail *next;
+	uint32_t index;
+	uint32_t state;			/* enum rmpool_rail_state */
+	const char *local;		/* device/port */
+	const char *local_address;
+	const char *remote_address;
+	uint32_t qps;			/* that are up */
+	uint32_t reserved;
+	uint64_t put_bytes;
+	uint64_t get_bytes;
+	uint64_t slices;
+	uint64_t errors;
+	uint64_t outstanding;		/* bytes */
+};
+
+struct rmpool_nl_peer {
+	const char *name;
+	const char *endpoint;
+	const char *remote_name;	/* what it calls itself */
+	const uint8_t *uuid;
+	uint32_t state;			/* enum rmpool_peer_state */
+	uint32_t reason;		/* enum rmpool_reason of the last failure */
+	int32_t error;			/* negative errno of the last failure */
+	uint32_t dynamic;		/* 1: entry made by accept-any */
+	uint32_t nr_rails;
+	uint32_t reserved;
+	const struct rmpool_nl_rail *rails;
+};
+
+struct rmpool_nl_segment {
+	const char *name;
+	uint32_t id;
+	uint32_t regions;
+	uint64_t generation;
+	uint64_t size;			/* end of the last region */
+	uint32_t owner_pid;
+	uint32_t owner_uid;
+};
+
+struct rmpool_nl_region {
+	uint64_t id;
+	uint64_t offset;
+	uint64_t length;
+	uint32_t access;		/* RMPOOL_ACCESS_* */
+	uint32_t chunks;
+	uint32_t devices;
+	uint32_t segment_id;		/* 0: local region */
+	const char *segment_name;
+	uint32_t owner_pid;
+	uint32_t owner_uid;
+};
+
+enum rmpool_nl_kind {
+	RMPOOL_NL_NODE = 1,
+	RMPOOL_NL_DEVICE = 2,
+	RMPOOL_NL_PEER = 3,
+	RMPOOL_NL_SEGMENT = 4
+};
+
+struct rmpool_nl_event {
+	uint32_t kind;			/* enum rmpool_nl_kind */
+	uint32_t change;		/* enum rmpool_event */
+	/* The one of that kind is set, the others are NULL. */
+	const struct rmpool_nl_node *node;
+	const struct rmpool_nl_device *device;
+	const struct rmpool_nl_peer *peer;
+	const struct rmpool_nl_segment *segment;
+};
+
+/* Open the netlink family. -ENOENT: the module is not loaded, or this is not
+ * the initial network namespace.
+ */
+int rmpool_nl_open(struct rmpool_nl **nl);
+void rmpool_nl_close(struct rmpool_nl *nl);
+
+/* This node, valid until the next call with @nl. */
+int rmpool_nl_node_get(struct rmpool_nl *nl, const struct rmpool_nl_node **node);
+
+enum rmpool_nl_accept {
+	RMPOOL_NL_ACCEPT_KEEP = 0,
+	RMPOOL_NL_ACCEPT_TABLE = 1,
+	RMPOOL_NL_ACCEPT_ANY = 2
+};
+
+/* What to change; NULL and 0 leave a setting as it is. Zero the whole. */
+struct rmpool_nl_settings {
+	const char *name;
+	const char *listen;		/* endpoint */
+	const char *advertise;		/* endpoint */
+	uint32_t accept;		/* enum rmpool_nl_accept */
+	uint32_t allow_loopback;	/* 1: a loopback address is meant */
+	uint64_t reserved[4];
+};
+
+/* Change the node, all or nothing. Needs CAP_NET_ADMIN. */
+int rmpool_nl_node_set(struct rmpool_nl *nl,
+		       const struct rmpool_nl_settings *settings);
+
+/* Add a peer: an endpoint with an IP address, see rmpool_endpoint_resolve().
+ * Needs CAP_NET_ADMIN.
+ */
+int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
+		       const char *endpoint, int allow_loopback);
+int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name);
+
+/*
+ * Lists. The whole list is received first, so what the callback sees is of one
+ * piece, and it may use @nl. A result other than 0 ends the list and is
+ * returned.
+ */
+int rmpool_nl_devices(struct rmpool_nl *nl,
+		      int (*cb)(const struct rmpool_nl_device *, void *),
+		      void *arg);
+int rmpool_nl_peers(struct rmpool_nl *nl,
+		    int (*cb)(const struct rmpool_nl_peer *, void *),
+		    void *arg);
+int rmpool_nl_segments(struct rmpool_nl *nl,
+		       int (*cb)(const struct rmpool_nl_segment *, void *),
+		       void *arg);
+int rmpool_nl_regions(struct rmpool_nl *nl,
+		      int (*cb)(const struct rmpool_nl_region *, void *),
+		      void *arg);
+
+/* Ask for events from now on. Returns a descriptor for poll(), which belongs
+ * to @nl. Needs CAP_NET_ADMIN.
+ */
+int rmpool_nl_subscribe(struct rmpool_nl *nl);
+
+/*
+ * Take the next event without waiting; valid until the next call of this
+ * function. Returns 1, or 0 when there is none now. -ENOBUFS: events were
+ * lost; list what matters again, then go on.
+ */
+int rmpool_nl_event(struct rmpool_nl *nl, const struct rmpool_nl_event **event);
+
+/* --------------------------------------------------------- part three: text */
+
+#define RMPOOL_HOST_MAX		256	/* longest host, with the final NUL */
+#define RMPOOL_ENDPOINT_MAX	272	/* longest endpoint, with the final NUL */
+
+#define RMPOOL_ENDPOINT_LOOPBACK (1U << 0) /* a loopback address is meant */
+#define RMPOOL_ENDPOINT_LISTEN	(1U << 1) /* "0.0.0.0" and "[::]" are meant */
+
+/*
+ * host: an IP address in its usual form, without brackets, a link-local one
+ * with "%" and the interface number where that matters; or a name.
+ */
+struct rmpool_endpoint {
+	char host[RMPOOL_HOST_MAX];
+	uint16_t port;			/* 1 to 65535 */
+	uint16_t family;		/* AF_INET, AF_INET6; AF_UNSPEC: a name */
+};
+
+/*
+ * Read "v1:<host>:<port>"; without "v1:" it is read as version 1, an IPv6
+ * address stands in brackets. The kernel takes the same, but for names, which
+ * rmpool_endpoint_resolve() replaces. -EINVAL: malformed. -EPROTONOSUPPORT:
+ * another version. -EADDRNOTAVAIL: an address that only @flags would allow.
+ * Nothing is written on error.
+ */
+int rmpool_endpoint_parse(const char *text, unsigned int flags,
+			  struct rmpool_endpoint *endpoint);
+
+/* Write it, with "v1:". Returns its length, -ENOSPC when @size is too small. */
+int rmpool_endpoint_format(const struct rmpool_endpoint *endpoint, char *text,
+			   size_t size);
+
+/* Replace a name by its first IP address that @flags allow; may ask a name
+ * server, and wait for it.
+ */
+int rmpool_endpoint_resolve(struct rmpool_endpoint *endpoint,
+			    unsigned int flags);
+
+struct rmpool_address {
+	char node[RMPOOL_NAME_MAX];
+	char segment[RMPOOL_NAME_MAX];
+	uint64_t offset;
+};
+
+/* Read "node/segment" or "node/segment+offset", the offset decimal or with
+ * 0x, and with K, M, G or T for powers of 1024. -EINVAL: malformed.
+ */
+int rmpool_address_parse(const char *text, struct rmpool_address *address);
+
+/* Names of numbers; "unknown" for values that have none. */
+const char *rmpool_event_name(uint32_t change);
+const char *rmpool_peer_state_name(uint32_t state);
+const char *rmpool_rail_state_name(uint32_t state);
+const char *rmpool_port_state_name(uint32_t state);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMPOOL_H */

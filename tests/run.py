@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""make check: builds, unit tests on the host, then all suites in VMs.
+
+Closes with "N passed, N failed" and exits 1 if anything failed or nothing ran.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS / "vm"))
+
+from harness import kernels, suites                     # noqa: E402
+from harness.paths import BUILD, LOGS, TREE             # noqa: E402
+from harness.session import Run                         # noqa: E402
+
+KERNELS = ["6.1", "6.12"]
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def make(*words):
+    """Builds; what it prints is shown only if it fails."""
+    command = ["make", "--no-print-directory", f"-j{os.cpu_count()}", "-C", str(TREE), *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    if done.returncode:
+        say(done.stdout)
+        say(f"make {' '.join(words)} failed")
+    return done
+
+
+def build(chosen):
+    """User space and a module for each kernel; the number of builds that failed."""
+    failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
+    for kernel in chosen:
+        done = make("module", f"KDIR={kernel.headers}", "W=1")
+        warnings = [line for line in done.stdout.splitlines() if "warning:" in line]
+        for line in warnings:
+            say(line)
+        failed += bool(done.returncode or warnings)
+    return failed
+
+
+def unit_tests(wanted):
+    """cmocka programs; their tests in TAP. Returns (passed, failed)."""
+    passed = failed = 0
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for source in sorted(TESTS.glob("unit/test_*.c")):
+        if wanted and wanted not in source.stem:
+            continue
+        program = BUILD / "tests" / "unit" / source.stem
+        try:
+            done = subprocess.run([program], env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=300,
+                                  check=False)
+            output, status = done.stdout, done.returncode
+        except (subprocess.TimeoutExpired, OSError) as why:
+            output, status = f"{why}\n", -1
+        (LOGS / f"{source.stem}.unit").write_text(output)
+        results = re.findall(r"^(not )?ok \d+ - (.*)$", output, re.MULTILINE)
+        bad = sum(bool(n) for n, _ in results)
+        if status and not bad or not results:
+            bad += 1            # a crash, a sanitizer's report, or no test at all
+        for no, name in results:
+            say(f"{no}ok unit {source.stem}: {name}")
+        if bad:
+            say(f"not ok unit {source.stem}: exit status {status}")
+            say("".join(f"  | {line}\n" for line in output.splitlines()[-60:]))
+        passed += sum(not n for n, _ in results)
+        failed += bad
+    return passed, failed
+
+
+def selftest(wanted):
+    if wanted and wanted not in "selftest":
+        return 0, 0
+    done = subprocess.run([TESTS / "vm" / "selftest"], stdout=subprocess.PIPE, text=True,
+                          errors="replace", check=False)
+    say(done.stdout.rstrip())
+    states = re.findall(r"^(not ok|ok) selftest", done.stdout, re.MULTILINE)
+    failed = states.count("not ok")
+    return states.count("ok"), failed or int(bool(done.returncode or not states))
+
+
+async def vm_suites(kernel, todo):
+    """All suites with one kernel; groups one after the other."""
+    runner = Run(kernel, f"check-{kernel.label}", printer=say)
+    mine = [s for s in todo if not s.kernels or kernel.label in s.kernels]
+    for number, group in enumerate(suites.groups(mine)):
+        runner.logs = LOGS / f"check-{kernel.label}" / f"group{number}"
+        await runner.run(group)
+    return runner.results
+
+
+async def all_vms(chosen, todo, parallel):
+    if parallel:
+        lists = await asyncio.gather(*(vm_suites(k, todo) for k in chosen))
+    else:
+        lists = [await vm_suites(k, todo) for k in chosen]
+    return [r for results in lists for r in results]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-T", metavar="NAME", default="", help="only what has NAME in its name")
+    parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, ...")
+    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("--serial", action="store_true", help="one kernel after the other")
+    args = parser.parse_args()
+    began = time.monotonic()
+
+    try:
+        chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS)]
+        todo = [suites.load(p) for p in sorted(TESTS.glob("integration/*.sh")) if args.T in p.name]
+    except (kernels.KernelError, suites.SuiteError) as why:
+        sys.exit(f"run.py: {why}")
+
+    failed_builds = build(chosen)
+    if args.build_only:
+        return 1 if failed_builds else 0
+    say(f"-- built in {time.monotonic() - began:.0f} s")
+    totals = [(0, failed_builds, 0)]
+    if not failed_builds:
+        totals += [(*unit_tests(args.T), 0), (*selftest(args.T), 0)]
+        say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
+        results = asyncio.run(all_vms(chosen, todo, not args.serial))
+        totals.append(suites.count(results))
+        failures = [r for r in results if r.status == "not ok"]
+        if failures:
+            say(f"-- failed (logs: {LOGS}):")
+            for result in failures:
+                say(result.line())
+    say(f"-- {time.monotonic() - began:.0f} s in all")
+    passed, failed, skipped = (sum(t[i] for t in totals) for i in range(3))
+    say(suites.closing_line(passed, failed, skipped))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# For test suites that run in a VM: . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
+#
+# Environment of a suite: VM (a, b, ...), VM_NUMBER (1, 2, ...), VMS (all of this
+# run), PEER (the other one of a pair), IP0 IP1 IP60 IP61 (own addresses on
+# rail 0 and 1, IPv4 and IPv6), PEER_IP0 ... PEER_IP61, SUITE, TMP (an empty
+# directory on tmpfs), RMPOOL_TREE (the source tree, read-only on the host: the
+# guest writes to an overlay that goes with it), RMPOOL_BUILD. PATH has
+# build/bin first.
+
+# ---- telling results -------------------------------------------------------
+
+ok()		# NAME
+{
+	echo "ok $1"
+	vmctl ok "$1"
+}
+
+not_ok()	# NAME WHY
+{
+	echo "not ok $1: $2"
+	: >"$TMP/.not_ok"
+	vmctl not_ok "$1" "$2"
+}
+
+skip()		# NAME WHY
+{
+	echo "skip $1: $2"
+	vmctl skip "$1" "$2"
+}
+
+# Runs a command: one test. Its output is kept in the log and, when it fails,
+# its last lines are the reason. Returns what the command returned.
+check()		# NAME COMMAND [ARG...]
+{
+	local name=$1 status out=$TMP/check.$BASHPID
+
+	shift
+	"$@" >"$out" 2>&1
+	status=$?
+	cat "$out"
+	if [ $status = 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "exit $status: $(tail -n 3 "$out" | tr '\n' ' ')"
+	fi
+	rm -f "$out"
+	return $status
+}
+
+# The same for a command that must fail, with a text in its output.
+check_fails()	# NAME TEXT COMMAND [ARG...]
+{
+	local name=$1 text=$2 status out=$TMP/check.$BASHPID
+
+	shift 2
+	"$@" >"$out" 2>&1
+	status=$?
+	cat "$out"
+	if [ $status = 0 ]; then
+		not_ok "$name" "succeeded"
+	elif [ $status -ge 124 ]; then
+		not_ok "$name" "exit $status (killed or hung)"
+	elif ! grep -qF -- "$text" "$out"; then
+		not_ok "$name" "exit $status, but without '$text': $(tail -n 3 "$out" | tr '\n' ' ')"
+		status=0
+	else
+		ok "$name"
+		rm -f "$out"
+		return 0
+	fi
+	rm -f "$out"
+	return 1
+}
+
+# Two strings that must be the same: one test.
+same()		# NAME WANTED GOT
+{
+	if [ "$2" = "$3" ]; then
+		ok "$1"
+	else
+		not_ok "$1" "wanted '$2', got '$3'"
+		return 1
+	fi
+}
+
+# ---- waiting: always for a condition, always with a limit ------------------
+
+wait_until()	# SECONDS COMMAND [ARG...]
+{
+	local end=$((SECONDS + $1 + 1))
+
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+barrier()	# NAME [SECONDS]
+{
+	vmctl barrier "$@" || { echo "barrier $1: not all came" >&2; return 1; }
+}
+
+# ---- state of the machine --------------------------------------------------
+
+# Pages under long-term pins, by everyone.
+pinned_pages()
+{
+	awk '$1 == "nr_foll_pin_acquired" { n += $2 }
+	     $1 == "nr_foll_pin_released" { n -= $2 }
+	     END { print n + 0 }' /proc/vmstat
+}
+
+# Lines of the kernel log since this suite began.
+kernel_log()
+{
+	dmesg | awk -v start="rmpool-vm: suite $SUITE" '
+		index($0, start) { n = 0; next } { line[n++] = $0 }
+		END { for (i = 0; i < n; i++) print line[i] }'
+}
+
+# ---- module ----------------------------------------------------------------
+
+# Where the module for this kernel was built.
+module_file()
+{
+	echo "$RMPOOL_BUILD/kmod-$(uname -r)/rmpool.ko"
+}
+
+module_load()	# [PARAMETER=VALUE...]
+{
+	local ko deps
+
+	[ -d /sys/module/rmpool ] && return 0
+	ko=$(module_file)
+	[ -f "$ko" ] || { echo "$ko is not built" >&2; return 1; }
+	deps=$(modinfo -F depends "$ko")
+	# shellcheck disable=SC2086 # a list of names
+	[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
+	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
+}
+
+module_unload()
+{
+	[ -d /sys/module/rmpool ] || return 0
+	wait_until 5 try_rmmod
+}
+
+try_rmmod()
+{
+	rmmod rmpool 2>"${TMP:-/tmp}/rmmod.err"
+}
+
+# ---- network and rxe -------------------------------------------------------
+
+rail_address()	# NUMBER RAIL
+{
+	echo "10.77.$2.$1"
+}
+
+rail_address6()	# NUMBER RAIL
+{
+	echo "fd77:0:0:$2::$1"
+}
+
+# The cards are told apart by their address: 52:54:00:77:RAIL:NUMBER.
+rails_up()
+{
+	local dev rail
+
+	ip link set lo up
+	for dev in /sys/class/net/*; do
+		case $(cat "$dev/address") in
+		52:54:00:77:*) ;;
+		*) continue ;;
+		esac
+		rail=$(cut -d: -f5 "$dev/address")
+		rail=$((16#$rail))
+		ip link set "${dev##*/}" name "data$rail" &&
+			ip link set "data$rail" up &&
+			ip addr add "$(rail_address "$VM_NUMBER" "$rail")/24" dev "data$rail" &&
+			ip addr add "$(rail_address6 "$VM_NUMBER" "$rail")/64" dev "data$rail" nodad ||
+			return 1
+	done
+	# Two cards in one machine: answer only for the address asked.
+	sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+}
+
+rxe_active()	# NAME
+{
+	[ "$(cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null)" = "4: ACTIVE" ]
+}
+
+rxe_add()	# RAIL
+{
+	rdma link add "rxe$1" type rxe netdev "data$1" && wait_until 10 rxe_active "rxe$1"
+}
+
+rxe_del()	# RAIL
+{
+	rdma link delete "rxe$1"
+}
+
+rxe_up()
+{
+	local rail
+
+	modprobe -a rdma_rxe rdma_ucm ib_umad || return 1
+	for ((rail = 0; rail < VM_RAILS; rail++)); do
+		rxe_add "$rail" || return 1
+	done
+}
+
+# The index of the GID that stands for an IPv4 address, for programs that ask
+# for one (ib_write_bw -x). The first routable one of type RoCE v2.
+gid_index()	# NAME IPV4
+{
+	local hex gid
+
+	# shellcheck disable=SC2046,SC2086 # four numbers
+	hex=$(printf '%02x%02x:%02x%02x' ${2//./ })
+	for gid in /sys/class/infiniband/"$1"/ports/1/gids/*; do
+		if [ "$(cat "$gid")" = "0000:0000:0000:0000:0000:ffff:$hex" ]; then
+			echo "${gid##*/}"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# A program that listens through the RDMA CM does so.
+cm_listens()
+{
+	rdma resource show cm_id | grep -q LISTEN
+}

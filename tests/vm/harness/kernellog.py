@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Finds what must not be in a kernel log, and only that."""
+
+import re
+
+# Any of these makes the run fail.
+BAD = re.compile(
+    r"\bBUG\b|\bWARNING\b|KASAN|KCSAN|UBSAN|kmemleak:.*new suspected|"
+    r"possible circular locking|possible recursive locking|possible deadlock|"
+    r"inconsistent lock state|possible irq lock inversion|lock held when returning|"
+    r"suspicious RCU|INFO: task .* blocked|blocked for more than|hung_task|"
+    r"general protection|\bOops\b|Call Trace|soft lockup|hard LOCKUP|"
+    r"rcu.*detected.*stall|self-detected stall|rcu: .*stall|"
+    r"Kernel panic|unable to handle|refcount_t:|list_(?:add|del) corruption|"
+    r"scheduling while atomic|sleeping function called|bad page state|"
+    r"double free|Out of memory: Killed"
+)
+
+# After these there is little to wait for.
+FATAL = re.compile(r"\bBUG: |\bOops\b|general protection|Kernel panic|unable to handle")
+
+# Whole, known lines of stock kernels that match BAD by their words only.
+NOISE = [re.compile(p) for p in (
+    r"speed is unknown, defaulting to \d+$",
+    r"make_send_cqe: non-flush error status = \d+$",
+    r"Spectre V2 : WARNING: Unprivileged eBPF is enabled",
+    r"RETBleed: WARNING: Spectre v2 mitigation leaves CPU vulnerable",
+    r"TAA: .*|MDS: .*|MMIO Stale Data: .*",
+)]
+
+MARK = re.compile(r"rmpool-vm: (.*)$")
+
+
+class KernelLog:
+    """Lines of one VM's kernel log, as they come; keeps the bad ones."""
+
+    def __init__(self, on_mark=None, on_fatal=None):
+        self.rest = b""
+        self.bad = []           # lines that nobody took yet
+        self.marks = []
+        self.on_mark = on_mark
+        self.on_fatal = on_fatal
+
+    def feed(self, data):
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            self._line(line.decode(errors="replace").rstrip("\r"))
+
+    def _line(self, line):
+        mark = MARK.search(line)
+        if mark:
+            self.marks.append(mark.group(1))
+            if self.on_mark:
+                self.on_mark(mark.group(1))
+            return
+        if not BAD.search(line) or any(n.search(line) for n in NOISE):
+            return
+        self.bad.append(line)
+        if FATAL.search(line) and self.on_fatal:
+            self.on_fatal(line)
+
+    def take_bad(self):
+        bad, self.bad = self.bad, []
+        return bad

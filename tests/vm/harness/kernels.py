@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that a VM can boot: installed packages by version, or any image."""
+
+import re
+from pathlib import Path
+
+
+class KernelError(Exception):
+    pass
+
+
+class Kernel:
+    """An image, its modules, and its full version."""
+
+    def __init__(self, label, version, image, modules):
+        self.label = label          # what the user called it: "6.1"
+        self.version = version      # "6.1.0-57-amd64"
+        self.image = Path(image)
+        self.modules = Path(modules)
+
+    @property
+    def headers(self):
+        return self.modules / "build"
+
+
+def _version_key(version):
+    return [int(n) for n in re.findall(r"\d+", version)]
+
+
+def installed(label, root=Path("/")):
+    """The newest installed kernel of a series ("6.1") or of a full version."""
+    found = []
+    for modules in (root / "lib/modules").glob("*"):
+        version = modules.name
+        if version != label:
+            # Other flavours (cloud, rt) have no soft-RoCE or are not what users run.
+            if not version.startswith(label + ".") or not version.endswith("-amd64"):
+                continue
+            if "-cloud-" in version or "-rt-" in version:
+                continue
+        image = root / "boot" / f"vmlinuz-{version}"
+        if image.exists() and (modules / "modules.dep").exists():
+            found.append(Kernel(label, version, image, modules))
+    if not found:
+        raise KernelError(f"no kernel {label} is installed (make deps installs those of the tests)")
+    return max(found, key=lambda k: _version_key(k.version))
+
+
+def find(text):
+    """A series, a version, or "IMAGE:MODULES" (a modules directory of a built kernel)."""
+    if ":" not in text:
+        return installed(text)
+    image, modules = (Path(p).resolve() for p in text.split(":", 1))
+    if not image.exists():
+        raise KernelError(f"no kernel image {image}")
+    if not (modules / "modules.dep").exists():
+        raise KernelError(f"no modules.dep in {modules}")
+    return Kernel(modules.name, modules.name, image, modules)

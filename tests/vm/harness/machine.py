@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""One QEMU process: its command line, its ports, its control socket.
+
+QEMU connects to sockets that the harness listens on, all in one private
+directory: the serial console, the output port, the control ports (several, so
+that several processes of a guest can wait at the same time) and QMP.
+"""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+
+QEMU = "qemu-system-x86_64"
+CONTROL_PORTS = 8
+LINE_LIMIT = 1 << 20
+MTU = 4200              # gives an RDMA MTU of 4096
+# Emulated, these make a guest slower: a fifth page table level, "fast" string
+# moves of single bytes, and carry-less multiplication for rxe's checksums.
+TCG_CPU = "max,-la57,-erms,-fsrm,-pclmulqdq"
+
+
+class MachineError(Exception):
+    pass
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)     # PR_SET_PDEATHSIG
+    os.setsid()
+
+
+def base_command(kernel, initramfs, accel, cpus, memory, cmdline):
+    tcg = "tcg,thread=multi,tb-size=256"
+    return [
+        QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+        "-machine", "pc", "-accel", tcg if accel == "tcg" else accel,
+        "-cpu", TCG_CPU if accel == "tcg" else "host",
+        "-smp", str(cpus), "-m", str(memory),
+        "-kernel", str(kernel.image), "-initrd", str(initramfs),
+        "-append", "console=ttyS0 panic=-1 net.ifnames=0 mitigations=off " + cmdline,
+    ]
+
+
+class Machine:
+    def __init__(self, name, number, directory, logs, rails):
+        self.name = name
+        self.number = number
+        self.dir = directory        # for sockets
+        self.logs = logs
+        self.rails = rails
+        self.process = None
+        self.qmp_ready = asyncio.Event()
+        self.qmp_lock = asyncio.Lock()
+        self.qmp_reader = self.qmp_writer = None
+        self.servers = []
+        self.exited = asyncio.Event()
+
+    def _socket(self, what):
+        return f"{self.dir}/{self.name}.{what}"
+
+    def nic_socket(self, rail):
+        return self._socket(f"rail{rail}")
+
+    async def listen(self, what, handler):
+        """handler(reader, writer) for each connection of QEMU to port `what`."""
+        self.servers.append(await asyncio.start_unix_server(
+            handler, self._socket(what), limit=LINE_LIMIT))
+
+    async def start(self, command, remotes, interactive=False):
+        """remotes[rail]: the socket that gets what this machine sends on a rail."""
+        await self.listen("qmp", self._qmp_connected)
+        args = list(command) + ["-name", f"rmpool-{self.name}"]
+
+        def port(ident, what):
+            return ["-chardev", f"socket,id={ident},path={self._socket(what)}"]
+
+        args += port("qmp", "qmp") + ["-mon", "chardev=qmp,mode=control"]
+        if interactive:
+            args += ["-chardev", "stdio,id=con,signal=off", "-serial", "chardev:con"]
+        else:
+            args += port("con", "con") + ["-serial", "chardev:con"]
+        args += ["-device", f"virtio-serial-pci,max_ports={CONTROL_PORTS + 2}"]
+        args += port("out", "out") + ["-device", "virtserialport,chardev=out,name=rmpool.out"]
+        for i in range(CONTROL_PORTS):
+            args += port(f"ctl{i}", "ctl")
+            args += ["-device", f"virtserialport,chardev=ctl{i},name=rmpool.ctl.{i}"]
+        args += [
+            "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
+        ]
+        for rail in range(self.rails):
+            mac = f"52:54:00:77:{rail:02x}:{self.number:02x}"
+            args += [
+                "-netdev",
+                f"dgram,id=rail{rail},local.type=unix,local.path={self.nic_socket(rail)},"
+                f"remote.type=unix,remote.path={remotes[rail]}",
+                "-device",
+                f"virtio-net-pci,id=nic{rail},netdev=rail{rail},mac={mac},host_mtu={MTU}",
+            ]
+        log = open(self.logs / f"{self.name}.qemu", "wb")
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                *args, stdin=None if interactive else subprocess.DEVNULL,
+                stdout=None if interactive else log, stderr=log,
+                preexec_fn=None if interactive else _die_with_parent)
+        except FileNotFoundError:
+            raise MachineError(f"no {QEMU} (make deps installs it)") from None
+        finally:
+            log.close()
+        asyncio.ensure_future(self._watch())
+
+    async def _watch(self):
+        await self.process.wait()
+        self.exited.set()
+
+    # ---- QMP ----
+
+    async def _qmp_connected(self, reader, writer):
+        self.qmp_reader, self.qmp_writer = reader, writer
+        await reader.readline()         # greeting
+        await self._qmp("qmp_capabilities", {})
+        self.qmp_ready.set()
+
+    async def _qmp(self, command, arguments):
+        request = {"execute": command, "arguments": arguments}
+        self.qmp_writer.write(json.dumps(request).encode() + b"\n")
+        while True:
+            line = await self.qmp_reader.readline()
+            if not line:
+                raise MachineError(f"{self.name}: the machine is gone")
+            answer = json.loads(line)
+            if "return" in answer:
+                return answer["return"]
+            if "error" in answer:
+                raise MachineError(f"{command}: {answer['error'].get('desc')}")
+
+    async def qmp(self, command, **arguments):
+        await asyncio.wait_for(self.qmp_ready.wait(), 30)
+        async with self.qmp_lock:
+            return await asyncio.wait_for(self._qmp(command, arguments), 30)
+
+    async def freeze(self):
+        await self.qmp("stop")
+
+    async def thaw(self):
+        await self.qmp("cont")
+
+    async def link(self, rail, up):
+        await self.qmp("set_link", name=f"nic{rail}", up=up)
+
+    # ---- end ----
+
+    async def end(self):
+        """Ends the machine if it still runs, and closes its ports."""
+        if self.process and self.process.returncode is None:
+            self.process.kill()
+        if self.process:
+            await self.exited.wait()
+        for server in self.servers:
+            server.close()
+
+    def why_not_started(self):
+        text = (self.logs / f"{self.name}.qemu").read_text(errors="replace").strip()
+        return text.splitlines()[-1] if text else ""

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Test suites: files, what they need, and what they said.
+
+The name of a file tells how many VMs it wants: NN-name.pair.sh runs on two at
+once, NN-name.single.sh on one. A comment line "# vm: key=value ..." near its
+top changes the defaults:
+
+  timeout=SECONDS  limit of the suite (120)
+  cpus=N mem=MiB   of each VM (1 for pairs, 2 for one VM; 2048)
+  udev=1           udevd runs
+  rxe=0            no rxe devices
+  module=0         rmpool is not loaded before the suite
+  alone=1          a boot of its own
+  kernels=6.1,...  only with these
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VMS = {"single": ["a"], "pair": ["a", "b"], "three": ["a", "b", "c"]}
+
+
+@dataclass
+class Suite:
+    path: Path
+    name: str
+    vms: list
+    timeout: int = 120
+    cpus: int = 1
+    mem: int = 2048
+    udev: int = 0
+    rxe: int = 1
+    module: int = 1
+    alone: int = 0
+    kernels: list = field(default_factory=list)
+
+    @property
+    def needs(self):
+        """Suites with the same needs share a boot."""
+        own = self.name if self.alone else ""
+        return (tuple(self.vms), self.cpus, self.mem, self.udev, self.rxe, self.module, own)
+
+
+class SuiteError(Exception):
+    pass
+
+
+def load(path, vms=None):
+    path = Path(path).resolve()
+    parts = path.name.split(".")
+    kind = next((p for p in parts[1:] if p in VMS), None)
+    if vms is None:
+        if not kind:
+            raise SuiteError(f"{path.name}: the name must contain one of .{' .'.join(VMS)}")
+        vms = VMS[kind]
+    suite = Suite(path, parts[0], vms, cpus=2 if len(vms) == 1 else 1)
+    with open(path, errors="replace") as f:
+        head = [next(f, "") for _ in range(30)]
+    for line in head:
+        if not line.startswith("# vm:"):
+            continue
+        for word in line[5:].split():
+            key, _, value = word.partition("=")
+            if key == "kernels":
+                suite.kernels = value.split(",")
+            elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
+                setattr(suite, key, int(value))
+            else:
+                raise SuiteError(f"{path.name}: '# vm: {word}' is not known")
+    return suite
+
+
+def groups(suites):
+    """Lists of suites that can share a boot, in the order of the files."""
+    found = {}
+    for suite in suites:
+        found.setdefault(suite.needs, []).append(suite)
+    return list(found.values())
+
+
+@dataclass
+class Result:
+    kernel: str
+    suite: str
+    vm: str
+    status: str         # "ok", "not ok", "skip"
+    name: str
+    why: str
+
+    def line(self):
+        where = f"{self.kernel} {self.suite}/{self.vm}"
+        text = f"{self.status} {where}: {self.name}"
+        return f"{text}: {self.why}" if self.why else text
+
+
+def count(results):
+    """(passed, failed, skipped)"""
+    states = [r.status for r in results]
+    return states.count("ok"), states.count("not ok"), states.count("skip")
+
+
+def closing_line(passed, failed, skipped):
+    text = f"{passed} passed, {failed} failed"
+    return f"{text}, {skipped} skipped" if skipped else text
