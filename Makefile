@@ -63,7 +63,8 @@ NO_KDIR	= no kernel headers for the running kernel $(shell uname -r): \
 	module not built (give KDIR=/lib/modules/VERSION/build)
 
 ifneq ($(KDIR),)
-KVER	:= $(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null)
+KVER	:= $(shell sed -n 's/^.define UTS_RELEASE "\(.*\)"/\1/p' \
+		$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
 KBUILD_TREE := $B/kmod-$(KVER)
 
 .PHONY: module-if-possible

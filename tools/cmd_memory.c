@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What processes of this node have registered: the commands segment list and
+ * region list. Without CAP_NET_ADMIN the module shows those of the own user.
+ */
+#include <inttypes.h>
+
+#include <rmpool.h>
+
+#include "command.h"
+#include "describe.h"
+#include "units.h"
+
+static void add_owner(struct table *table, uint32_t pid, uint32_t uid)
+{
+	char command[32], user[UNITS_TEXT_MAX];
+
+	table_cell(table, "%u", pid);
+	table_cell(table, "%s", user_name(uid, user, sizeof(user)));
+	table_cell(table, "%s", command_of(pid, command, sizeof(command)));
+}
+
+static int add_segment(const struct rmpool_nl_segment *segment, void *arg)
+{
+	char size[UNITS_TEXT_MAX];
+	struct list *list = arg;
+
+	if (list->array) {
+		json_array_append_new(list->array, describe_segment(segment));
+		return 0;
+	}
+	table_cell(list->table, "%s", segment->name);
+	table_cell(list->table, "%u", segment->id);
+	table_cell(list->table, "%s", format_bytes(size, sizeof(size), segment->size));
+	table_cell(list->table, "%u", segment->regions);
+	table_cell(list->table, "%" PRIu64, segment->generation);
+	add_owner(list->table, segment->owner_pid, segment->owner_uid);
+	return 0;
+}
+
+static int run_segment_list(int nr, const char *const *operands)
+{
+	static const char *const titles[] = {
+		"SEGMENT", ">ID", ">SIZE", ">REGIONS", ">GENERATION", ">PID", "USER",
+		"COMMAND", NULL,
+	};
+	struct rmpool_nl *nl;
+	struct list list;
+	int error, code;
+
+	(void)nr;
+	(void)operands;
+	error = rmpool_nl_open(&nl);
+	if (error)
+		return fail_open(error);
+	list_start(&list, titles);
+	error = rmpool_nl_segments(nl, add_segment, &list);
+	code = error ? fail_library(error) : EXIT_OK;
+	rmpool_nl_close(nl);
+	return list_end(&list, code, "segments", "no segment is published here");
+}
+
+const struct command command_segment_list = {
+	.name = "segment list",
+	.operands = "",
+	.summary = "List the segments that processes here publish",
+	.detail =
+	"GENERATION counts the changes of a segment's regions. Without\n"
+	"CAP_NET_ADMIN only your own segments are shown.\n",
+	.run = run_segment_list,
+};
+
+static int add_region(const struct rmpool_nl_region *region, void *arg)
+{
+	char size[UNITS_TEXT_MAX];
+	struct list *list = arg;
+
+	if (list->array) {
+		json_array_append_new(list->array, describe_region(region));
+		return 0;
+	}
+	table_cell(list->table, "%" PRIu64, region->id);
+	table_cell(list->table, "%s", region->segment_name);
+	if (region->segment_id)
+		table_cell(list->table, "0x%" PRIx64, region->offset);
+	else
+		table_cell(list->table, "-");
+	table_cell(list->table, "%s", format_bytes(size, sizeof(size), region->length));
+	table_cell(list->table, "%s", format_access(region->access));
+	table_cell(list->table, "%u", region->chunks);
+	table_cell(list->table, "%u", region->devices);
+	add_owner(list->table, region->owner_pid, region->owner_uid);
+	return 0;
+}
+
+static int run_region_list(int nr, const char *const *operands)
+{
+	static const char *const titles[] = {
+		">REGION", "SEGMENT", ">OFFSET", ">SIZE", "PEERS MAY", ">CHUNKS", ">DEVICES",
+		">PID", "USER", "COMMAND", NULL,
+	};
+	struct rmpool_nl *nl;
+	struct list list;
+	int error, code;
+
+	(void)nr;
+	(void)operands;
+	error = rmpool_nl_open(&nl);
+	if (error)
+		return fail_open(error);
+	list_start(&list, titles);
+	error = rmpool_nl_regions(nl, add_region, &list);
+	code = error ? fail_library(error) : EXIT_OK;
+	rmpool_nl_close(nl);
+	return list_end(&list, code, "regions", "no memory is registered here");
+}
+
+const struct command command_region_list = {
+	.name = "region list",
+	.operands = "",
+	.summary = "List the memory that processes here have registered",
+	.detail =
+	"A region without a segment is local: only requests of its own process use\n"
+	"it. Without CAP_NET_ADMIN only your own regions are shown.\n",
+	.run = run_region_list,
+};
