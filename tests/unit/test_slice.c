@@ -199,9 +199,8 @@ static void sixteen_gib(void **state)
 	}
 	assert_true(pos == 16 * GIB);
 	assert_int_equal(rmp_slice_count(&local, &remote, max), nr);
-	/* 8193 local chunks: 2 slices each, one only for the last 100 bytes and
-	 * one fewer in the first if it is short; a cut more at each of the 16
-	 * remote borders that is not a local one makes one or no slice more.
+	/* Two in each of 8192 local chunks, one for the 100 bytes behind them, and
+	 * at most one more for each remote border.
 	 */
 	in_chunks = 2 * 8192 + 1;
 	assert_in_range(nr, in_chunks, in_chunks + 16);
