@@ -53,11 +53,16 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status)
 	return request_idle(req);
 }
 
-/* Why a request cannot go on, or 0. */
+/* Why a request cannot go on, or 0. flow->lock held. The end of a session takes
+ * all keys as well, but after all its rails.
+ */
 static s32 request_blocked(const struct rmp_request *req)
 {
-	if (READ_ONCE(req->region->dead) || READ_ONCE(req->rr->revoked))
+	if (READ_ONCE(req->region->dead))
 		return -ESTALE;
+	if (READ_ONCE(req->rr->revoked))
+		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
+							       -ENOTCONN;
 	return 0;
 }
 
@@ -76,13 +81,9 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 
 	spin_lock_bh(&flow->lock);
 	list_for_each_entry_safe(req, next, requests, done_node) {
-		bool idle = list_empty(&flow->active);
-
 		list_del_init(&req->done_node);
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
-		if (idle)
-			flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
 		flow_note_deadline(flow, req->deadline);
 	}
 	spin_unlock_bh(&flow->lock);
@@ -347,7 +348,10 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	}
 	if (rmp_flow_stop(req, status)) {
 		list_add_tail(&req->done_node, done);
-	} else if (overdue && !req->reported) {
+	} else if (!overdue) {
+		if (!req->reported && time_before(req->deadline, *next))
+			*next = req->deadline;
+	} else if (!req->reported) {
 		/* Slices in flight: say so now, they end when they end. One
 		 * more holds the request until it is reported.
 		 */
@@ -357,12 +361,11 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	}
 }
 
-void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req,
-			   s32 status)
+void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req)
 {
 	bool idle;
 
-	rmp_request_report(req, status, true, READ_ONCE(req->bytes));
+	rmp_request_report(req, req->status, true, READ_ONCE(req->bytes));
 	spin_lock_bh(&flow->lock);
 	req->inflight--;
 	idle = request_idle(req);
@@ -377,7 +380,7 @@ static void sweep_report(struct rmp_flow *flow, struct list_head *early)
 
 	list_for_each_entry_safe(req, next, early, done_node) {
 		list_del_init(&req->done_node);
-		rmp_flow_report_early(flow, req, -ETIMEDOUT);
+		rmp_flow_report_early(flow, req);
 	}
 }
 
@@ -424,7 +427,11 @@ static void flow_sweep_work(struct work_struct *work)
 
 void rmp_flow_kick(struct rmp_flow *flow)
 {
+	spin_lock_bh(&flow->lock);
+	/* So that no new request puts it off to its own deadline. */
+	flow->next_deadline = jiffies;
 	mod_delayed_work(rmp_wq, &flow->sweep, 0);
+	spin_unlock_bh(&flow->lock);
 }
 
 /* ---------------------------------------------------------------- life cycle */

@@ -130,6 +130,10 @@ void rmp_qp_post_list(struct list_head *touched)
 	struct rmp_qp *qp, *next;
 	LIST_HEAD(chain);
 
+	/* Else the first queue pair's tasklet would do its whole chain, here and
+	 * now, before the next queue pair gets its own.
+	 */
+	local_bh_disable();
 	list_for_each_entry_safe(qp, next, touched, touched) {
 		spin_lock_bh(&qp->post_lock);
 		spin_lock(&qp->flow->lock);
@@ -141,6 +145,7 @@ void rmp_qp_post_list(struct list_head *touched)
 		spin_unlock_bh(&qp->post_lock);
 		qp_put(qp);
 	}
+	local_bh_enable();
 }
 
 /* ------------------------------------------------------------- completions */

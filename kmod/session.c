@@ -376,9 +376,12 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 		rmp_control_flush(&s->ctl, msecs_to_jiffies(500));
 	}
 	rmp_control_stop(&s->ctl);
+	/* Rails before keys: what is queued then sees that there is no way, not
+	 * that its region is gone.
+	 */
+	rmp_rails_destroy(s);
 	rmp_rseg_session_down(peer);
 	rmp_peer_ops->flow_kick(peer->flow);
-	rmp_rails_destroy(s);
 	rmp_export_destroy(s);
 	rmp_control_destroy(&s->ctl);
 
