@@ -13,13 +13,13 @@
 #include <linux/sched.h>
 
 /*
- * RMP_HAVE_GUP_UNSHARE: pins for reading unshare the pages of private mappings
- * (6.2). Kbuild finds out by the arguments of gup_must_unshare() in
- * linux/mm.h, which the same change altered; there is nothing a #if could see.
+ * RMP_HAVE_GUP_READ_SHARES: pins for reading leave the pages of private
+ * mappings shared (until 6.2). Kbuild finds out by the arguments of
+ * gup_must_unshare() in linux/mm.h, which the change that ended it altered.
  */
-#ifndef RMP_HAVE_GUP_UNSHARE
+#ifdef RMP_HAVE_GUP_READ_SHARES
 /*
- * Without that, a long-term pin for reading may take a page that a private
+ * A long-term pin for reading may take a page that a private
  * mapping shares (the zero page, page cache): the next write of the owner goes
  * to a copy, and the device keeps reading the old page. Asking for the right
  * to write breaks the sharing now; shared mappings must not be asked for it.

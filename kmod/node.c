@@ -140,10 +140,11 @@ int rmp_node_init(void)
 	if (*rmp_name && strlen(rmp_name) < sizeof(node->name)) {
 		strscpy(node->name, rmp_name, sizeof(node->name));
 	} else {
-		down_read(&uts_sem);
+		/* Its lock is not for modules; a name that changes right now
+		 * is not valid, or just another one.
+		 */
 		strscpy(node->name, init_utsname()->nodename,
 			sizeof(node->name));
-		up_read(&uts_sem);
 	}
 	if (!rmp_name_valid(node->name)) {
 		pr_err("name \"%s\" is not usable for a node\n", node->name);

@@ -406,7 +406,7 @@ static void rail_info(const struct rmp_rail *rail, struct rmp_rail_info *info)
 
 	info->index = rail->index;
 	snprintf(info->local, sizeof(info->local), "%s/%u",
-		 dev_name(&rail->dev->ibdev->dev), rail->port_num);
+		 rail->dev->ibdev->name, rail->port_num);
 	info->local_addr = rail->local;
 	info->remote_addr = rail->remote;
 	for (i = 0; i < rail->nr_qps; i++) {

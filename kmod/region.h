@@ -78,6 +78,7 @@ struct rmp_region {
 	u64 offset;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
+	struct rmp_memory *mem;
 	struct page **pages;
 	unsigned long nr_pages;
 	unsigned long nr_pinned;
