@@ -134,30 +134,51 @@ $B/bin/rmpool: $(TOOL_OBJ) $B/lib/librmpool.so
 
 # ---- unit tests -------------------------------------------------------------
 # Each tests/unit/test_*.c is one program, with sanitizers, linked with the
-# library's sources and with those that a line in it names:
-#	// links: kmod/wire.c tools/units.c
+# library and with the sources that a line in it names:
+#	// SOURCES: kmod/wire.c
+# Those of the tool, test_cli*.c, get tests/unit/cli_*.c and the tool, whose
+# main() has another name for them.
 
 UNIT_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 U := $B/unit
 
-unit: $(UNIT)
+unit: $(UNIT) $B/tests/unit/header $B/tests/unit/hello
 
 $U/kmod/%.o: kmod/%.c | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -Ikmod -Wall -Wextra $(if $(WERROR),-Werror) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	$(CC) $(OURS) -iquote kmod -Wall -Wextra $(if $(WERROR),-Werror) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
 
 $U/%.o: %.c | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -Ilib -Itools -Ikmod $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	$(CC) $(OURS) -iquote lib -iquote tools -iquote kmod $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+
+$U/tools/main.o: OURS += -Dmain=rmpool_tool_main
+
+# An archive: a test may have functions of its own in place of the library's.
+$U/librmpool.a: $(LIB_SRC:%.c=$U/%.o)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+CLI_UNIT := $(patsubst %.c,$U/%.o,$(wildcard tests/unit/cli_*.c) $(TOOL_SRC))
 
 define unit_program
-$B/$(1:.c=): $U/$(1:.c=.o) $(LIB_SRC:%.c=$U/%.o) \
-		$(patsubst %.c,$U/%.o,$(shell sed -n 's|^// links:||p' $(1)))
+$B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) \
+		$(patsubst %.c,$U/%.o,$(shell sed -n 's|^// SOURCES:||p' $(1))) $U/librmpool.a
 	@mkdir -p $$(@D)
 	$$(CC) $$(UNIT_FLAGS) -o $$@ $$^ -lcmocka $$(LIBS) $$(TOOL_LIBS)
 endef
 $(foreach test,$(UNIT_SRC),$(eval $(call unit_program,$(test))))
+
+# The header from C++, and the example of the documentation.
+$B/tests/unit/header: tests/unit/header.cc lib/include/rmpool.h $B/lib/librmpool.so
+	@mkdir -p $(@D)
+	$(CXX) -Wall -Wextra -Werror -pedantic -Ilib/include -Iuapi -o $@ $< \
+		-Wl,-rpath,'$$ORIGIN/../../lib' -L$B/lib -lrmpool
+
+$B/tests/unit/hello: docs/examples/hello.c lib/include/rmpool.h $B/lib/librmpool.so
+	@mkdir -p $(@D)
+	$(CC) $(OURS) $(WARN) $(CFLAGS) -o $@ $< -Wl,-rpath,'$$ORIGIN/../../lib' -L$B/lib -lrmpool
 
 # Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library.
 PROGRAMS := $(patsubst tests/programs/%.c,$B/bin/%,$(wildcard tests/programs/*.c))
@@ -196,9 +217,8 @@ lint:
 
 # ---- installation -----------------------------------------------------------
 
-MAN1	:= $(wildcard docs/man/*.1)
-MAN3	:= $(wildcard docs/man/*.3)
-MAN4	:= $(wildcard docs/man/*.4)
+MANSECTIONS := 1 3 4 7
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 D	= $(DESTDIR)
 
 install: install-user
@@ -224,9 +244,9 @@ install-user: lib tools install-access
 	install -m 644 $B/lib/pkgconfig/rmpool.pc $(D)$(LIBDIR)/pkgconfig/
 	install -m 644 lib/include/rmpool.h $(D)$(INCDIR)/
 	install -m 644 uapi/linux/rmpool.h uapi/linux/rmpool_netlink.h $(D)$(INCDIR)/linux/
-	$(if $(MAN1),install -D -m 644 -t $(D)$(MANDIR)/man1 $(MAN1))
-	$(if $(MAN3),install -D -m 644 -t $(D)$(MANDIR)/man3 $(MAN3))
-	$(if $(MAN4),install -D -m 644 -t $(D)$(MANDIR)/man4 $(MAN4))
+	install -D -m 644 tools/completion/rmpool.bash $(D)$(COMPLETIONDIR)/rmpool
+	for s in $(MANSECTIONS); do for page in docs/man/*.$$s; do \
+		[ ! -f "$$page" ] || install -D -m 644 -t $(D)$(MANDIR)/man$$s "$$page"; done; done
 	$(if $(D),,ldconfig)
 
 # Who may open /dev/rmpool.
@@ -242,9 +262,9 @@ uninstall-user:
 	rm -f $(D)$(BINDIR)/rmpool $(D)$(LIBDIR)/librmpool.a $(D)$(LIBDIR)/librmpool.so*
 	rm -f $(D)$(LIBDIR)/pkgconfig/rmpool.pc $(D)$(INCDIR)/rmpool.h
 	rm -f $(D)$(INCDIR)/linux/rmpool.h $(D)$(INCDIR)/linux/rmpool_netlink.h
-	rm -f $(addprefix $(D)$(MANDIR)/man1/,$(notdir $(MAN1)))
-	rm -f $(addprefix $(D)$(MANDIR)/man3/,$(notdir $(MAN3)))
-	rm -f $(addprefix $(D)$(MANDIR)/man4/,$(notdir $(MAN4)))
+	rm -f $(D)$(COMPLETIONDIR)/rmpool
+	for s in $(MANSECTIONS); do for page in docs/man/*.$$s; do \
+		rm -f "$(D)$(MANDIR)/man$$s/$${page##*/}"; done; done
 	rm -f $(D)$(UDEVDIR)/60-rmpool.rules $(D)$(SYSUSERSDIR)/rmpool.conf
 	$(if $(D),,ldconfig)
 	$(if $(D),,! getent group rmpool >/dev/null || groupdel rmpool)

@@ -13,7 +13,7 @@ packages='build-essential make gcc python3 python3-yaml
 	dkms sparse shellcheck codespell strace pkg-config
 	libmnl-dev libjansson-dev libcmocka-dev
 	perftest rdma-core rdmacm-utils ibverbs-utils libibverbs-dev librdmacm-dev
-	iproute2 procps iputils-ping'
+	iproute2 procps iputils-ping groff-base'
 
 installed()
 {

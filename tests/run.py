@@ -51,33 +51,56 @@ def build(chosen):
     return failed
 
 
+def host_programs(wanted):
+    """What runs on the host: (name, command). cmocka programs, and some scripts."""
+    unit = TESTS / "unit"
+    found = [(p.stem, [BUILD / "tests/unit" / p.stem]) for p in sorted(unit.glob("test_*.c"))]
+    found += [
+        ("header", [BUILD / "tests/unit/header"]),
+        ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
+        ("netlink_spec", [unit / "check_netlink_spec.py"]),
+        ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
+    ]
+    return [(name, command) for name, command in found if wanted in name]
+
+
+def host_results(output, status):
+    """(passed, failed) of one program: TAP lines, its own sum, or its exit status."""
+    lines = re.findall(r"^(not )?ok\b(?! +# SKIP)", output, re.MULTILINE)
+    total = re.search(r"^(?:\w+: )?(\d+) passed, (\d+) failed$", output, re.MULTILINE)
+    if total:
+        passed, failed = int(total.group(1)), int(total.group(2))
+    else:
+        failed = sum(bool(n) for n in lines)
+        passed = len(lines) - failed
+    if status and not failed:
+        failed = 1              # a crash, or a sanitizer's report
+    if not status and not passed:
+        passed = 1              # no lines: the exit status is the test
+    return passed, failed
+
+
 def unit_tests(wanted):
-    """cmocka programs; their tests in TAP. Returns (passed, failed)."""
+    """Everything on the host. Returns (passed, failed)."""
     passed = failed = 0
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
     LOGS.mkdir(parents=True, exist_ok=True)
-    for source in sorted(TESTS.glob("unit/test_*.c")):
-        if wanted and wanted not in source.stem:
-            continue
-        program = BUILD / "tests" / "unit" / source.stem
+    for name, command in host_programs(wanted):
         try:
-            done = subprocess.run([program], env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=300,
+            done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=600,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:
             output, status = f"{why}\n", -1
-        (LOGS / f"{source.stem}.unit").write_text(output)
-        results = re.findall(r"^(not )?ok \d+ - (.*)$", output, re.MULTILINE)
-        bad = sum(bool(n) for n, _ in results)
-        if status and not bad or not results:
-            bad += 1            # a crash, a sanitizer's report, or no test at all
-        for no, name in results:
-            say(f"{no}ok unit {source.stem}: {name}")
+        (LOGS / f"{name}.unit").write_text(output)
+        good, bad = host_results(output, status)
+        if name.startswith("test_") and not re.search(r"^(not )?ok ", output, re.MULTILINE):
+            good, bad = 0, 1    # a program of tests without a test
+        say(f"{'not ok' if bad else 'ok'} unit {name}: {good} passed, {bad} failed")
         if bad:
-            say(f"not ok unit {source.stem}: exit status {status}")
             say("".join(f"  | {line}\n" for line in output.splitlines()[-60:]))
-        passed += sum(not n for n, _ in results)
+        passed += good
         failed += bad
     return passed, failed
 
