@@ -509,6 +509,7 @@ static int peer_device_changed(struct rmp_peer *peer, void *arg)
 	if (!s)
 		return 0;
 	mutex_lock(&peer->lock);
+	rmp_rails_device_changed(s, arg);
 	s->pair_again = true;
 	mutex_unlock(&peer->lock);
 	rmp_session_send_devices(s);
@@ -519,7 +520,7 @@ static int peer_device_changed(struct rmp_peer *peer, void *arg)
 
 void rmp_peer_device_changed(struct rmp_device *dev)
 {
-	rmp_peer_walk("", peer_device_changed, NULL);
+	rmp_peer_walk("", peer_device_changed, dev);
 }
 
 /* -------------------------------------------------------------- load, unload */

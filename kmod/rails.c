@@ -527,6 +527,20 @@ out:
 
 /* --------------------------------------------------------------- both sides */
 
+/* peer->lock held: is the other end still what the rail was made to? Queue pairs
+ * keep the address that they were connected to, so a new one needs a new rail.
+ */
+static bool rail_leads_to(struct rmp_session *s, const struct rmp_rail *rail)
+{
+	const struct rmp_wire_device *w = remote_device(s, rail->remote_dev);
+	struct sockaddr_storage addr;
+
+	if (!w)
+		return false;
+	wire_to_addr(w, rmp_endpoint_port(&rail->remote), &addr);
+	return rmp_endpoint_equal(&rail->remote, &addr);
+}
+
 void rmp_rails_devices(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
@@ -543,12 +557,27 @@ void rmp_rails_devices(struct rmp_session *s)
 	}
 	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail = s->rails[i];
-
-		if (rail && !remote_device(s, rail->remote_dev))
-			rail->going = true;
+		if (s->rails[i] && !rail_leads_to(s, s->rails[i]))
+			s->rails[i]->going = true;
 	}
 	mutex_unlock(&peer->lock);
+}
+
+void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
+{
+	struct rmp_port port;
+	u32 i;
+
+	/* Without an address, or a link, there is no better rail to be had. */
+	if (rmp_device_usable_port(dev, &port))
+		return;
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = s->rails[i];
+
+		if (rail && rail->dev == dev &&
+		    !rmp_endpoint_equal(&rail->local, &port.addr))
+			rail->going = true;
+	}
 }
 
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)

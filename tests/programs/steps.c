@@ -214,8 +214,10 @@ static void interrupt(bool on)
 
 static int step(char *line)
 {
-	uint64_t a = 0, b = 0, c = 0, d = 0;
+	int64_t a = 0, b = 0, c = 0, d = 0;
 	char name[160] = "", *rest;
+	uint64_t offset;
+	size_t length;
 	int ret, used = 0;
 
 	if (!strncmp(line, "interrupt ", 10)) {
@@ -235,31 +237,35 @@ static int step(char *line)
 		return rmpool_segment_open(pool, name, NULL,
 					   atoi(rest + used), &segment, NULL);
 	}
-	sscanf(rest, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c,
+	sscanf(rest, "%" SCNi64 " %" SCNi64 " %" SCNi64 " %" SCNi64, &a, &b, &c,
 	       &d);
-	if (b > MEMORY)
+	if (a < 0 || b > MEMORY)
 		return -EINVAL;
+	if (!strcmp(line, "wait")) {
+		ret = rmpool_wait(pool, (uint32_t)a, (int)b);
+		return ret < 0 ? ret : 0;
+	}
+	if (b < 0)
+		return -EINVAL;
+	offset = (uint64_t)a;
+	length = (size_t)b;
 	if (!strcmp(line, "put"))
-		return rmpool_put(pool, segment, a, memory, b, (int)c);
+		return rmpool_put(pool, segment, offset, memory, length, (int)c);
 	if (!strcmp(line, "get"))
-		return rmpool_get(pool, segment, a, memory, b, (int)c);
+		return rmpool_get(pool, segment, offset, memory, length, (int)c);
 	if (!strcmp(line, "fill")) {
 		memset(memory, (int)a, MEMORY);
 		return 0;
 	}
 	if (!strcmp(line, "peek"))
-		return peek(a, b, (uint8_t)c, (int)d);
+		return peek(offset, length, (uint8_t)c, (int)d);
 	if (!strcmp(line, "verify"))
-		return verify(a, b, (int)c);
+		return verify(offset, length, (int)c);
 	if (!strcmp(line, "close"))
 		return rmpool_segment_close(pool, segment);
 	if (!strcmp(line, "start")) {
 		memset(&tally, 0, sizeof(tally));
-		return start((uint32_t)a, 0, b, (uint32_t)c);
-	}
-	if (!strcmp(line, "wait")) {
-		ret = rmpool_wait(pool, (uint32_t)a, (int)b);
-		return ret < 0 ? ret : 0;
+		return start((uint32_t)a, 0, length, (uint32_t)c);
 	}
 	if (!strcmp(line, "cancel")) {
 		ret = rmpool_cancel_all(pool);

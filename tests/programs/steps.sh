@@ -44,6 +44,20 @@ step_gives()	# NAME ERRORS COMMAND...
 	fi
 }
 
+# One test: a step that ends well within so many seconds, if it is tried again.
+step_again()	# SECONDS NAME COMMAND...
+{
+	local most=$1 name=$2
+
+	shift 2
+	if wait_until "$most" step "$@"; then
+		ok "$name"
+	else
+		not_ok "$name" "$* gave $step_error after $step_ms ms: $step_text"
+		return 1
+	fi
+}
+
 # One test: how long the last step took.
 step_took()	# NAME LEAST MOST
 {
