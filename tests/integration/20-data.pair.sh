@@ -4,79 +4,68 @@
 # Data goes to the right place and nowhere else: b has the memory and looks at
 # every byte of it, a puts and gets.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
+. "$RMPOOL_TREE/tests/programs/talk.sh"
 
-# Starts memhost SEGMENT LAYOUT; its answers come from ask.
-host()
+# Serves memory in the layout of that name; programs talk about it as "host".
+host_starts()	# LAYOUT
 {
-	coproc HOST { exec memhost "$@"; }
-	host=$HOST_PID
-	read -r -t 30 word <&"${HOST[0]}"
-	same "$1 published" published "$word"
+	talk_start host memhost "$1" "$1"
+	same "$1 published" published "$(talk_hear host)"
 }
 
-ask()
-{
-	echo "$*" >&"${HOST[1]}"
-	read -r -t 90 word <&"${HOST[0]}"
-	echo "$word"
-}
-
-host_ends()
-{
-	exec {HOST[1]}>&-
-	wait "$host"
-}
+ways=(ring batch)
 
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 
 if [ "$VM" = b ]; then
-	host sizes sizes
-	ask fill 1 >/dev/null
+	host_starts sizes
+	talk_ask host fill 1
 	barrier ready
 	barrier put 120
-	same "put: all bytes right, none around" ok "$(ask check 1 2)"
-	ask fill 3 >/dev/null
+	same "put: all bytes right, none around" ok "$(talk_ask host check 1 2)"
+	talk_ask host fill 3
 	barrier filled
 	barrier got 120
-	same "get changes nothing" ok "$(ask check 3 3)"
+	same "get changes nothing" ok "$(talk_ask host check 3 3)"
 	barrier looked
 
 	barrier refused
-	same "refused requests move nothing" ok "$(ask check 3 3)"
-	barrier flood 60
-	check "sizes host ends" host_ends
+	same "refused requests move nothing" ok "$(talk_ask host check 3 3)"
+	barrier flood 120
+	check "sizes host ends" talk_end host
 
-	host packets packets
-	for seed in 4 5; do
-		ask fill 1 >/dev/null
-		barrier ready.$seed
-		barrier put.$seed 60
-		same "put in packets of all kinds, $seed" ok "$(ask check 1 $seed)"
-		ask fill $seed >/dev/null
-		barrier filled.$seed
-		barrier got.$seed 60
+	host_starts packets
+	for n in 0 1; do
+		talk_ask host fill 1
+		barrier ready.$n
+		barrier put.$n 60
+		same "put in packets of all kinds by ${ways[n]}" ok "$(talk_ask host check 1 1$n)"
+		talk_ask host fill 1$n
+		barrier filled.$n
+		barrier got.$n 60
 	done
-	check "packets host ends" host_ends
+	check "packets host ends" talk_end host
 
-	host batch batch
-	for seed in 6 7; do
-		ask fill 1 >/dev/null
-		barrier ready.$seed
-		barrier put.$seed 60
-		same "all but the bad one arrived, $seed" ok "$(ask check 1 $seed 57)"
+	host_starts batch
+	for n in 2 3; do
+		talk_ask host fill 1
+		barrier ready.$n
+		barrier put.$n 60
+		same "all but the bad one arrived by ${ways[n - 2]}" \
+			ok "$(talk_ask host check 1 1$n 57)"
 	done
-	check "batch host ends" host_ends
+	check "batch host ends" talk_end host
 
-	host many many
-	ask fill 1 >/dev/null
+	host_starts many
+	talk_ask host fill 1
 	barrier many
-	same "10,000 puts arrive unattended" ok "$(ask await 1 8)"
+	same "10,000 puts arrive unattended" ok "$(talk_ask host await 1 8)"
 	barrier arrived 120
 	barrier late
-	vmctl put offset "$(ask add)"
+	vmctl put offset "$(talk_ask host add)"
 	barrier end
-	check "many host ends" host_ends
+	check "many host ends" talk_end host
 else
 	barrier ready
 	check "put, each size" xfer put b/sizes sizes 2 blocking
@@ -90,43 +79,40 @@ else
 	check "4,096 large requests take little memory, all end" xfer flood b/sizes sizes
 	barrier flood
 
-	for seed in 4 5; do
-		[ $seed = 4 ] && way=ring || way=batch
-		barrier ready.$seed
-		check "put in packets of all kinds by $way" xfer put b/packets packets $seed $way
-		barrier put.$seed
-		barrier filled.$seed
-		check "get in packets of all kinds by $way" xfer get b/packets packets $seed $way
-		check "no bytes by $way" xfer zero b/packets packets $seed
-		barrier got.$seed
+	for n in 0 1; do
+		way=${ways[n]}
+		barrier ready.$n
+		check "put in packets of all kinds by $way" xfer put b/packets packets 1$n "$way"
+		barrier put.$n
+		barrier filled.$n
+		check "get in packets of all kinds by $way" xfer get b/packets packets 1$n "$way"
+		check "no bytes, by $way" xfer zero b/packets packets 1$n
+		barrier got.$n
 	done
 
-	for seed in 6 7; do
-		[ $seed = 6 ] && way=ring || way=batch
-		barrier ready.$seed
-		check "one of 4,096 is bad, by $way" xfer one-bad b/batch $seed $way
-		barrier put.$seed
+	for n in 2 3; do
+		way=${ways[n - 2]}
+		barrier ready.$n
+		check "one of 4,096 is bad, by $way" xfer one-bad b/batch 1$n "$way"
+		barrier put.$n
 	done
 	check "4,097 are too many" xfer too-many b/batch
 
 	barrier many
-	coproc XFER { exec xfer unattended b/many 8; }
-	pid=$XFER_PID
-	read -r -t 60 word <&"${XFER[0]}"
-	same "10,000 submitted" submitted "$word"
+	talk_start many xfer unattended b/many 8
+	same "10,000 submitted" submitted "$(talk_hear many)"
 	barrier arrived 120
-	echo >&"${XFER[1]}"
-	check "10,000 completions by one poll" wait "$pid"
+	talk_say many go on
+	check "10,000 completions by one poll" talk_end many
 
-	coproc XFER { exec xfer late b/many many; }
-	pid=$XFER_PID
-	read -r -t 60 word <&"${XFER[0]}"
-	same "opened" opened "$word"
-	before=$(rdma resource show qp | grep -o 'lqpn [0-9]*' | sort)
+	talk_start late xfer late b/many many
+	same "segment open" opened "$(talk_hear late)"
+	before=$(connected_qps)
+	check "there are QPs" test -n "$before"
 	barrier late
-	word=$(vmctl get offset)
-	echo "${word#ok }" >&"${XFER[1]}"
-	check "region added later is used at once" wait "$pid"
-	same "by the same QPs" "$before" "$(rdma resource show qp | grep -o 'lqpn [0-9]*' | sort)"
+	offset=$(vmctl get offset)
+	talk_say late "${offset#ok }"
+	check "region added later is used at once" talk_end late
+	same "by the same QPs" "$before" "$(connected_qps)"
 	barrier end
 fi
