@@ -179,6 +179,8 @@ static int qp_setup(struct rmp_conn *conn)
 	ret = rmp_device_port(conn->dev, conn->port_num, &port);
 	if (ret)
 		return ret;
+	if (!port.max_msg)
+		return -ENODEV;
 	qp->max_slice = min_t(u32, clamp(rmp_max_slice, 4096U, 1U << 30),
 			      port.max_msg);
 	return rmp_conn_create_qp(conn, conn->dev->data_pd, qp->s.depth, 0,
