@@ -59,6 +59,7 @@ def host_programs(wanted):
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
+        ("dkms", [TESTS / "dkms.sh"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
     return [(name, command) for name, command in found if wanted in name]
@@ -88,7 +89,7 @@ def unit_tests(wanted):
     for name, command in host_programs(wanted):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=600,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=1800,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:
