@@ -109,9 +109,15 @@ barrier()	# NAME [SECONDS]
 # Pages under long-term pins, by everyone.
 pinned_pages()
 {
-	awk '$1 == "nr_foll_pin_acquired" { n += $2 }
-	     $1 == "nr_foll_pin_released" { n -= $2 }
-	     END { print n + 0 }' /proc/vmstat
+	local name value pages=0
+
+	while read -r name value; do
+		case $name in
+		nr_foll_pin_acquired) pages=$((pages + value)) ;;
+		nr_foll_pin_released) pages=$((pages - value)) ;;
+		esac
+	done </proc/vmstat
+	echo $pages
 }
 
 # Lines of the kernel log since this suite began.
@@ -127,8 +133,10 @@ kernel_log()
 # Where the module for this kernel was built.
 module_file()
 {
-	echo "$RMPOOL_BUILD/kmod-$(uname -r)/rmpool.ko"
+	echo "$RMPOOL_BUILD/kmod-$KVER/rmpool.ko"
 }
+
+module_needs_loaded=
 
 module_load()	# [PARAMETER=VALUE...]
 {
@@ -137,9 +145,12 @@ module_load()	# [PARAMETER=VALUE...]
 	[ -d /sys/module/rmpool ] && return 0
 	ko=$(module_file)
 	[ -f "$ko" ] || { echo "$ko is not built" >&2; return 1; }
-	deps=$(modinfo -F depends "$ko")
-	# shellcheck disable=SC2086 # a list of names
-	[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
+	if [ -z "$module_needs_loaded" ]; then
+		deps=$(modinfo -F depends "$ko")
+		# shellcheck disable=SC2086 # a list of names
+		[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
+		module_needs_loaded=1
+	fi
 	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
 }
 
@@ -169,29 +180,33 @@ rail_address6()	# NUMBER RAIL
 # The cards are told apart by their address: 52:54:00:77:RAIL:NUMBER.
 rails_up()
 {
-	local dev rail
+	local dev rail mac commands=$'link set lo up\n'
 
-	ip link set lo up
 	for dev in /sys/class/net/*; do
-		case $(cat "$dev/address") in
+		read -r mac <"$dev/address"
+		case $mac in
 		52:54:00:77:*) ;;
 		*) continue ;;
 		esac
-		rail=$(cut -d: -f5 "$dev/address")
-		rail=$((16#$rail))
-		ip link set "${dev##*/}" name "data$rail" &&
-			ip link set "data$rail" up &&
-			ip addr add "$(rail_address "$VM_NUMBER" "$rail")/24" dev "data$rail" &&
-			ip addr add "$(rail_address6 "$VM_NUMBER" "$rail")/64" dev "data$rail" nodad ||
-			return 1
+		rail=$((16#${mac:12:2}))
+		commands+="link set ${dev##*/} name data$rail
+			link set data$rail up
+			addr add $(rail_address "$VM_NUMBER" "$rail")/24 dev data$rail
+			addr add $(rail_address6 "$VM_NUMBER" "$rail")/64 dev data$rail nodad
+"
 	done
 	# Two cards in one machine: answer only for the address asked.
-	sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+	echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
+	echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce
+	ip -batch - <<<"$commands"
 }
 
 rxe_active()	# NAME
 {
-	[ "$(cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null)" = "4: ACTIVE" ]
+	local state
+
+	{ read -r state <"/sys/class/infiniband/$1/ports/1/state"; } 2>/dev/null
+	[ "$state" = "4: ACTIVE" ]
 }
 
 rxe_add()	# RAIL
