@@ -29,7 +29,8 @@ shown()		# COMMAND...: tells it with what it prints
 	while read -r line; do
 		[ -z "$line" ] || tell output "$line"
 	done <<<"$out"
-	[ $status = 0 ]
+	[ $status = 0 ] || echo "exit status $status" >&2
+	return $status
 }
 
 step()		# NAME COMMAND...: one that must succeed, else the demo ends
@@ -37,11 +38,10 @@ step()		# NAME COMMAND...: one that must succeed, else the demo ends
 	local name=$1
 
 	shift
-	if "$@"; then
+	if "$@" 2>"$TMP/stderr"; then
 		ok "$name"
 	else
-		not_ok "$name" "failed"
-		tell fail "$name"
+		not_ok "$name" "$(tail -n 1 "$TMP/stderr")"
 		exit 0
 	fi
 }
@@ -58,15 +58,16 @@ listening()
 	[ -n "$(ss -Hltn 'sport = :18515')" ] && [ -n "$(ss -Hltn 'sport = :18516')" ]
 }
 
-# ib_write_bw or ib_read_bw on one rail. Posts as rmpool does: 32 at once, with
-# as many queue pairs. Depth is for each of them.
-perftest()	# PROGRAM SIZE DEPTH RAIL [HOST]
+# ib_write_bw or ib_read_bw on one rail, posting like rmpool: as many queue
+# pairs, 32 requests at once. ITERATIONS and DEPTH are for each queue pair;
+# perftest shows nothing unless the list divides the iterations.
+perftest()	# PROGRAM SIZE DEPTH ITERATIONS RAIL [HOST]
 {
-	local own=IP$4 list=$(($3 < 32 ? $3 : 32))
+	local own=IP$5 list=$(($3 < 32 ? $3 : 32))
 
 	# shellcheck disable=SC2086 # HOST may be missing
-	timeout 40 "$1" -F -d "rxe$4" -x "$(gid_index "rxe$4" "${!own}")" -p $((18515 + $4)) \
-		-s "$2" -q 2 -t "$3" -l $list -D $SECONDS_EACH -f 0 ${5-}
+	timeout 40 "$1" -F -d "rxe$5" -x "$(gid_index "rxe$5" "${!own}")" -p $((18515 + $5)) \
+		-s "$2" -q 2 -t "$3" -n "$4" -l $list ${6-}
 }
 
 # The average in MB/s (perftest counts MiB); fails when there is none.
@@ -90,7 +91,7 @@ if [ "$VM" = b ]; then
 		not_ok "serve" "$(cat "$TMP/demo" "$TMP/speed")"
 	vmctl put ready "$(head -n 1 "$TMP/demo")"
 	for ((n = 0; ; n++)); do
-		read -r what size depth <<<"$(vmctl get "ask.$n" 60)"
+		read -r what arguments <<<"$(vmctl get "ask.$n" 60)"
 		case $what in
 		digest)
 			kill -USR1 $serve
@@ -98,9 +99,11 @@ if [ "$VM" = b ]; then
 			vmctl put digest "$(awk '/\/demo$/ { print $1 }' "$TMP/demo")"
 			;;
 		ib_*)
-			perftest "$what" "$size" "$depth" 0 >"$TMP/rail0" 2>&1 &
+			# shellcheck disable=SC2086 # three words
+			perftest "$what" $arguments 0 >"$TMP/rail0" 2>&1 &
 			first=$!
-			perftest "$what" "$size" "$depth" 1 >"$TMP/rail1" 2>&1 &
+			# shellcheck disable=SC2086
+			perftest "$what" $arguments 1 >"$TMP/rail1" 2>&1 &
 			second=$!
 			wait_until 15 listening
 			vmctl put "answer.$n" ready
@@ -126,8 +129,8 @@ ask()		# WORDS...
 	asked=$((asked + 1))
 }
 
-# MB/s over both rails at once. Now and then perftest shows no figure or 0.00.
-perftest_pair()	# PROGRAM SIZE DEPTH
+# MB/s over both rails at once. Now and then perftest shows no figure, or 0.00.
+perftest_pair()	# PROGRAM SIZE DEPTH ITERATIONS
 {
 	local try one two first
 
@@ -145,17 +148,17 @@ perftest_pair()	# PROGRAM SIZE DEPTH
 		echo "$1: no figure, try $try" >&2
 		cat "$TMP/rail0" "$TMP/rail1" >&2
 	done
-	return 1
+	echo -
 }
 
-speed_row()	# SIZE DEPTH; with perftest the depth of each of the 4 queue pairs
+speed_row()	# SIZE DEPTH ITERATIONS; perftest has DEPTH / 4 for each queue pair
 {
 	local size=$1 depth=$2 put get write read_
 
 	put=$(speed put b/speed "$size" "$depth" $SECONDS_EACH) &&
-		write=$(perftest_pair ib_write_bw "$size" $((depth / 4))) &&
+		write=$(perftest_pair ib_write_bw "$size" $((depth / 4)) "$3") &&
 		get=$(speed get b/speed "$size" "$depth" $SECONDS_EACH) &&
-		read_=$(perftest_pair ib_read_bw "$size" $((depth / 4))) &&
+		read_=$(perftest_pair ib_read_bw "$size" $((depth / 4)) "$3") &&
 		tell speed "$size $depth ${put%% *} $write ${get%% *} $read_"
 }
 
@@ -163,7 +166,7 @@ ready=$(vmctl get ready 40) || { not_ok "b serves memory" "no word from b"; exit
 
 tell step "b holds $SIZE bytes of memory for others"
 tell on b
-tell command rmpool peer add a "v1:$PEER_IP0:13579"
+tell command rmpool peer add a "v1:$IP0:13579"
 tell command rmpool serve demo --size "$SIZE"
 tell output "$ready"
 
@@ -184,8 +187,8 @@ tell rails "$SIZE $(rmpool -j peer list | tr -d '\n')"
 [ -z "$DEMO_BREAK" ] || { ask end; exit 0; }
 
 tell table
-step "4 KiB" speed_row 4096 256
-step "64 KiB" speed_row 65536 256
-step "1 MiB" speed_row 1048576 64
+step "speed of 4 KiB" speed_row 4096 256 2048
+step "speed of 64 KiB" speed_row 65536 128 128
+step "speed of 1 MiB" speed_row 1048576 32 16
 tell end
 ask end
