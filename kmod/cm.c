@@ -193,9 +193,20 @@ static void conn_rejected(struct rmp_conn *conn, struct rdma_cm_event *event)
 	conn_fail(conn, -ECONNREFUSED, RMPOOL_REASON_REFUSED);
 }
 
+/* Reads in flight, as both ends allow. None at all would stall them for ever. */
+static bool conn_limit_depth(struct rmp_conn *conn, u8 responder_resources,
+			     u8 initiator_depth)
+{
+	conn->responder_resources = min(conn->responder_resources,
+					responder_resources);
+	conn->initiator_depth = min(conn->initiator_depth, initiator_depth);
+	return conn->responder_resources && conn->initiator_depth;
+}
+
 /* The peer accepted: what it wrote must be ours to understand. */
 static bool conn_take_reply(struct rmp_conn *conn, struct rdma_cm_event *event)
 {
+	const struct rdma_conn_param *param = &event->param.conn;
 	int ret;
 
 	ret = rmp_wire_get_reply(event->param.conn.private_data,
@@ -204,6 +215,11 @@ static bool conn_take_reply(struct rmp_conn *conn, struct rdma_cm_event *event)
 	if (ret == -EPROTONOSUPPORT)
 		conn_fail(conn, ret, RMPOOL_REASON_VERSION);
 	else if (ret < 0 || conn->reply.reject)
+		conn_fail(conn, -EPROTO, RMPOOL_REASON_PROTOCOL);
+	/* On iWARP the device has agreed on that by itself. */
+	else if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE &&
+		 !conn_limit_depth(conn, param->responder_resources,
+				   param->initiator_depth))
 		conn_fail(conn, -EPROTO, RMPOOL_REASON_PROTOCOL);
 	else
 		return true;
@@ -559,11 +575,11 @@ int rmp_conn_accept(struct rmp_conn *conn, struct rmp_cm_request *req,
 	ret = conn_bind(conn);
 	if (ret)
 		goto reject;
-	conn->responder_resources = min(conn->responder_resources,
-					req->responder_resources);
-	conn->initiator_depth = min(conn->initiator_depth, req->initiator_depth);
 	conn->mtu = min_t(u32, conn->mtu, req->req.mtu);
-	ret = conn_to_init(conn);
+	ret = -EPROTO;
+	if (conn_limit_depth(conn, req->responder_resources,
+			     req->initiator_depth))
+		ret = conn_to_init(conn);
 	if (!ret && !conn_is_iwarp(conn))
 		ret = conn_to_rts(conn);
 	if (ret)
