@@ -508,6 +508,7 @@ static int peer_device_changed(struct rmp_peer *peer, void *arg)
 
 void rmp_peer_device_changed(struct rmp_device *dev)
 {
+	rmp_node_device_changed();
 	rmp_peer_walk("", peer_device_changed, NULL);
 }
 
