@@ -176,6 +176,11 @@ static int qp_setup(struct rmp_conn *conn)
 	struct rmp_port port;
 	int ret;
 
+	/* Keys of one device mean something else on another, and an address may
+	 * belong to two.
+	 */
+	if (conn->dev != qp->rail->dev)
+		return -ENODEV;
 	ret = rmp_device_port(conn->dev, conn->port_num, &port);
 	if (ret)
 		return ret;
