@@ -59,7 +59,9 @@ static void qp_stop(struct rmp_qp *qp)
 	spin_lock_bh(&flow->lock);
 	if (qp->up) {
 		qp->up = false;
-		r->qps[qp->index] = NULL;
+		/* Its successor may be there already. */
+		if (r->qps[qp->index] == &qp->s)
+			r->qps[qp->index] = NULL;
 		for (i = 0; i < RMP_SCHED_QPS; i++)
 			others |= !!r->qps[i];
 		if (!others)
