@@ -9,7 +9,9 @@
  *
  * Each ioctl has one structure, which may grow at its end: it is read by the
  * rules of copy_struct_from_user() with the size that the caller's command has,
- * handled, and written back whether it succeeded or not.
+ * handled, and written back whether it succeeded or not. That it can be written
+ * is tried before anything is done: a caller that cannot be told a handle would
+ * have no way to give the object back.
  *
  * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
  * open file has a reference, each request has one. release() ends what is
@@ -400,26 +402,37 @@ static int ioc_cancel(struct rmp_file *file, void *arg)
 	return rmp_transfer_cancel(file, arg);
 }
 
+/**
+ * struct rmp_ioctl - one call
+ * @cmd: its number
+ * @handle: does it
+ * @error: where its structure has &struct rmpool_error; 0: nowhere
+ */
 struct rmp_ioctl {
 	u32 cmd;
 	int (*handle)(struct rmp_file *file, void *arg);
+	u32 error;
 };
 
 #define RMP_IOCTL(name, fn) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn }
+	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, 0 }
+#define RMP_IOCTL_ERROR(name, fn, type) \
+	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, \
+					 offsetof(struct type, error) }
 
 static const struct rmp_ioctl rmp_ioctls[] = {
 	RMP_IOCTL(INFO, ioc_info),
-	RMP_IOCTL(RING_SETUP, ioc_ring_setup),
-	RMP_IOCTL(SEGMENT_CREATE, ioc_segment_create),
+	RMP_IOCTL_ERROR(RING_SETUP, ioc_ring_setup, rmpool_ring_setup),
+	RMP_IOCTL_ERROR(SEGMENT_CREATE, ioc_segment_create,
+			rmpool_segment_create),
 	RMP_IOCTL(SEGMENT_DELETE, ioc_segment_delete),
-	RMP_IOCTL(REGION_ADD, ioc_region_add),
+	RMP_IOCTL_ERROR(REGION_ADD, ioc_region_add, rmpool_region_add),
 	RMP_IOCTL(REGION_DEL, ioc_region_del),
-	RMP_IOCTL(SEGMENT_OPEN, ioc_segment_open),
+	RMP_IOCTL_ERROR(SEGMENT_OPEN, ioc_segment_open, rmpool_segment_open),
 	RMP_IOCTL(SEGMENT_CLOSE, ioc_segment_close),
 	RMP_IOCTL(SEGMENT_LIST, ioc_segment_list),
-	RMP_IOCTL(SUBMIT, ioc_submit),
-	RMP_IOCTL(SUBMIT_SYNC, ioc_submit_sync),
+	RMP_IOCTL_ERROR(SUBMIT, ioc_submit, rmpool_submit),
+	RMP_IOCTL_ERROR(SUBMIT_SYNC, ioc_submit_sync, rmpool_submit_sync),
 	RMP_IOCTL(WAIT, ioc_wait),
 	RMP_IOCTL(CANCEL, ioc_cancel),
 };
@@ -459,6 +472,12 @@ static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 	ret = copy_struct_from_user(&arg, ksize, uarg, usize);
 	if (ret)
 		return ret;
+	/* What the caller left there is not an answer. */
+	if (ioc->error)
+		memset((void *)&arg + ioc->error, 0,
+		       sizeof(struct rmpool_error));
+	if (copy_to_user(uarg, &arg, min(ksize, usize)))
+		return -EFAULT;
 	ret = ioc->handle(file, &arg);
 	if (copy_to_user(uarg, &arg, min(ksize, usize)))
 		return -EFAULT;

@@ -336,6 +336,7 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	u32 room;
 	int ret;
 
+	arg->accepted = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
 	ret = check_batch(arg->nr, &arg->error);
@@ -352,8 +353,7 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 		return -EAGAIN;
 	}
 	ret = submit(&sub, arg->requests, room);
-	if (ret > 0)
-		arg->accepted = ret;
+	arg->accepted = max(ret, 0);
 	if (arg->accepted < room)
 		rmp_ring_unreserve(ring, room - arg->accepted);
 	return min(ret, 0);
@@ -499,6 +499,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 	struct rmp_batch *batch;
 	int ret, nr;
 
+	arg->failed = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
 	ret = check_batch(arg->nr, &arg->error);
