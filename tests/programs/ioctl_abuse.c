@@ -42,7 +42,7 @@ static unsigned int resized(unsigned int cmd, unsigned int size)
 
 /*
  * Fills in an argument that is well formed and does no more than fail with what
- * is returned here, or do nothing. The file has a ring and the segment "taken".
+ * is returned here, or do nothing. The file has a ring and the segment "t".
  */
 static int benign(const struct call *c, void *to)
 {
@@ -70,7 +70,7 @@ static int benign(const struct call *c, void *to)
 		result = EBUSY;
 		break;
 	case RMPOOL_IOC_SEGMENT_CREATE:
-		strcpy(arg.create.name, "taken");
+		strcpy(arg.create.name, "t");
 		result = EEXIST;
 		break;
 	case RMPOOL_IOC_REGION_ADD:
@@ -676,7 +676,7 @@ static void test_batches(volatile uint32_t *head, volatile uint32_t *tail,
 
 int main(void)
 {
-	struct rmpool_segment_create create = { .name = "taken" };
+	struct rmpool_segment_create create = { .name = "t" };
 	struct rmpool_ring_setup ring = { .entries = 64, .eventfd = -1 };
 	struct rmpool_wait wait = { .min = 1 };
 	struct rmpool_submit submit = { .nr = 1 };
