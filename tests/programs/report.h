@@ -100,13 +100,20 @@ static inline long status_value(const char *name)
 	return value;
 }
 
-/* Pages under long-term pins, of the whole machine. */
+/* Pages under long-term pins, of the whole machine; exact for root only, who may
+ * have the processors add up what they counted.
+ */
 static inline long pinned_pages(void)
 {
 	char name[64];
 	long value, sum = 0;
-	FILE *f = fopen("/proc/vmstat", "r");
+	FILE *f = fopen("/proc/sys/vm/stat_refresh", "r");
 
+	if (f) {
+		(void)fgetc(f);
+		fclose(f);
+	}
+	f = fopen("/proc/vmstat", "r");
 	if (!f)
 		give_up("no /proc/vmstat");
 	while (fscanf(f, "%63s %ld", name, &value) == 2) {

@@ -133,9 +133,11 @@ barrier()	# NAME [SECONDS]
 
 # ---- state of the machine --------------------------------------------------
 
-# Pages under long-term pins, by everyone.
+# Pages under long-term pins, by everyone. Processors count for themselves until
+# they are asked.
 pinned_pages()
 {
+	cat /proc/sys/vm/stat_refresh 2>/dev/null
 	awk '$1 == "nr_foll_pin_acquired" { n += $2 }
 	     $1 == "nr_foll_pin_released" { n -= $2 }
 	     END { print n + 0 }' /proc/vmstat
