@@ -60,6 +60,8 @@ def host_programs(wanted):
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("dkms", [TESTS / "dkms.sh"]),
+        ("readme", [unit / "readme.sh", TREE]),
+        ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
     return [(name, command) for name, command in found if wanted in name]
