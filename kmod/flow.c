@@ -84,7 +84,9 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 		list_del_init(&req->done_node);
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
-		flow_note_deadline(flow, req->deadline);
+		/* The sweep of who took its region back has not met it. */
+		flow_note_deadline(flow, request_blocked(req) ? jiffies :
+							       req->deadline);
 	}
 	spin_unlock_bh(&flow->lock);
 }
@@ -176,6 +178,7 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			    bool *full)
 {
 	struct rmp_request *req, *next;
+	LIST_HEAD(skipped);
 	u32 passed = 0;
 	bool any = false;
 
@@ -204,8 +207,11 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			*full = true;
 			break;
 		}
+		/* Others are looked at first next time. */
+		list_move_tail(&req->queue, &skipped);
 		passed++;
 	}
+	list_splice_tail(&skipped, &flow->queue[class]);
 	return any;
 }
 
