@@ -180,14 +180,17 @@ $B/tests/unit/hello: docs/examples/hello.c lib/include/rmpool.h $B/lib/librmpool
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(WARN) $(CFLAGS) -o $@ $< -Wl,-rpath,'$$ORIGIN/../../lib' -L$B/lib -lrmpool
 
-# Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library.
+# Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library
+# and with what a line in it names:
+#	// LIBS: -lrdmacm
 PROGRAMS := $(patsubst tests/programs/%.c,$B/bin/%,$(wildcard tests/programs/*.c))
 .PHONY: programs
 programs: $(PROGRAMS)
 $B/bin/%: tests/programs/%.c $B/lib/librmpool.so
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(WARN) $(CFLAGS) -MMD -MP -MF $B/obj/$*.program.d \
-		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -L$B/lib -lrmpool $(LIBS) -lrt
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -L$B/lib -lrmpool $(LIBS) -lrt \
+		$(shell sed -n 's|^// LIBS:||p' $<)
 
 # ---- tests in VMs -----------------------------------------------------------
 
