@@ -60,6 +60,7 @@ def host_programs(wanted):
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
+        ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
