@@ -28,7 +28,10 @@ def layout(found, bits):
         numbers = [f"AT({name}, {f}), sizeof(((struct {name} *)0)->{f})" for f in fields]
         numbers.append(f"sizeof(struct {name})")
         lines.append(f"const unsigned int {name}_[] = {{ {', '.join(numbers)} }};")
-    asm = subprocess.run(["cc", f"-m{bits}", "-S", "-x", "c", f"-I{TREE}/uapi", "-o", "-", "-"],
+    arch = subprocess.run(["cc", "-print-multiarch"], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout.strip()
+    asm = subprocess.run(["cc", f"-m{bits}", "-S", "-x", "c", "-o", "-", "-", f"-I{TREE}/uapi",
+                          "-idirafter", f"/usr/include/{arch}"],
                          input="\n".join(lines), stdout=subprocess.PIPE, text=True,
                          check=True).stdout
     result, name = {}, None
