@@ -8,7 +8,6 @@
 
 cd "$RMPOOL_TREE" || exit 1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-running=$(uname -r)
 kernels=$(for k in /lib/modules/*/build/Makefile; do k=${k%/build/*}; echo "${k##*/}"; done)
 
 # Everything of rmpool in the system.
@@ -51,6 +50,9 @@ for k in $kernels; do
 	same "$k finds it" "/lib/modules/$k/updates/dkms/rmpool.ko" \
 		"$(modinfo -k "$k" -F filename rmpool | sed 's/\.[xg]z$//')"
 done
+
+check_fails "no rule asks for the running kernel" "" \
+	grep -n 'uname' dkms.conf Kbuild packaging/dkms.sh
 
 # The device.
 device()
