@@ -63,7 +63,6 @@ def host_programs(wanted):
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
-        ("dkms", [TESTS / "dkms.sh"]),
         ("readme", [unit / "readme.sh", TREE]),
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
