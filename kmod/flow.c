@@ -130,14 +130,19 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
-		return false;
-
 	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
 				      req->local_pos, &local, &lkey);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 req->remote_pos, &remote, &rkey);
+	/* The peer may have taken the keys of a device back since the look above. */
+	if (!local_rest || !remote_rest) {
+		*nowhere = true;
+		return false;
+	}
+	slice = rmp_qp_slice(qp);
+	if (WARN_ON_ONCE(!slice))
+		return false;
+
 	slice->req = req;
 	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
 				      qp->max_slice);

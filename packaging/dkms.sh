@@ -1,51 +1,69 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# dkms.sh install VERSION SRCDIR [KVER]   sources to SRCDIR, built for each
-#	kernel that has headers (or for KVER only)
+# dkms.sh build VERSION SRCDIR [KVER]     sources to SRCDIR, registered, built for
+#	each kernel that has headers (or for KVER only)
+# dkms.sh install VERSION SRCDIR [KVER]   the same, and installed
 # dkms.sh remove VERSION SRCDIR           leaves nothing
+#
+# RMPOOL_DKMS_OPTIONS are options for each call of dkms (other directories).
 set -eu
 
-action=$1 version=$2 target=$3/rmpool-$2
-cd "$(dirname "$0")/.."
+run_dkms()
+{
+	action=$1
+	shift
+	# shellcheck disable=SC2086 # options
+	dkms "$action" ${RMPOOL_DKMS_OPTIONS-} -m rmpool -v "$version" "$@"
+}
 
 forget()
 {
-	if [ -n "$(dkms status -m rmpool -v "$version" 2>/dev/null)" ]; then
-		dkms remove -m rmpool -v "$version" --all
+	if [ -n "$(run_dkms status 2>/dev/null)" ]; then
+		run_dkms remove --all
 	fi
 	rm -rf "$target"
 }
 
-case $action in
-remove)
-	forget
-	;;
-install)
-	forget
+add()
+{
 	install -d "$target"
 	cp -r Kbuild dkms.conf kmod uapi LICENSES "$target/"
-	find "$target" ! -type d ! -name '*.[ch]' ! -name Kbuild ! -name dkms.conf \
-		! -path '*/LICENSES/*' -delete
-	find "$target" -name '*.mod.c' -delete
-	dkms add -m rmpool -v "$version"
-	kernels=${4:-}
-	if [ -z "$kernels" ]; then
-		for build in /lib/modules/*/build; do
-			[ -e "$build/Makefile" ] && kernels="$kernels $(basename "$(dirname "$build")")"
-		done
-	fi
-	if [ -z "$kernels" ]; then
-		echo "no kernel has headers: the module is registered, DKMS builds it when they come" >&2
-	fi
-	for kver in $kernels; do
-		dkms build -m rmpool -v "$version" -k "$kver"
-		dkms install -m rmpool -v "$version" -k "$kver"
+	# What is not a source: objects of a build in place.
+	find "$target" ! -type d ! -path '*/LICENSES/*' ! -name Kbuild ! -name dkms.conf \
+		\( ! -name '*.[ch]' -o -name '*.mod.c' \) -delete
+	run_dkms add
+}
+
+kernels()
+{
+	for build in /lib/modules/*/build; do
+		if [ -e "$build/Makefile" ]; then
+			basename "$(dirname "$build")"
+		fi
 	done
-	dkms status -m rmpool -v "$version"
-	;;
+}
+
+what=${1-}
+case $what in
+build | install | remove) ;;
 *)
-	sed -n '3,7s/^# \{0,1\}//p' "$0" >&2
+	sed -n '4,9s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
+version=$2 target=$3/rmpool-$2
+cd "$(dirname "$0")/.."
+
+forget
+[ "$what" != remove ] || exit 0
+add
+list=${4:-$(kernels)}
+if [ -z "$list" ]; then
+	echo "No kernel has headers: the module is registered, DKMS builds it when they come." >&2
+fi
+for kver in $list; do
+	run_dkms build -k "$kver"
+	[ "$what" = build ] || run_dkms install -k "$kver"
+done
+run_dkms status

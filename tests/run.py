@@ -61,6 +61,7 @@ def host_programs(wanted):
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("readme", [unit / "readme.sh", TREE]),
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
+        ("dkms", [TESTS / "dkms.sh"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
     return [(name, command) for name, command in found if wanted in name]
@@ -90,7 +91,7 @@ def unit_tests(wanted):
     for name, command in host_programs(wanted):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=600,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=1800,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:
