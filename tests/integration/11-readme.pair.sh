@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=bash
 # vm: timeout=150
 #
 # The first steps and the program of the README, as they stand there.

@@ -108,7 +108,7 @@ static int collect(struct load *load)
 /* Bytes moved in about @seconds, or 0; @took: until the last one was done. */
 static uint64_t run(struct load *load, double seconds, double *took)
 {
-	uint32_t batch = load->depth / 4, inflight = 0;
+	uint32_t batch = load->depth / 4, pending = 0;
 	double start = now();
 	uint64_t moved = 0;
 	int nr;
@@ -120,22 +120,22 @@ static uint64_t run(struct load *load, double seconds, double *took)
 	do {
 		bool more = now() - start < seconds;
 
-		while (more && inflight + batch <= load->depth) {
+		while (more && pending + batch <= load->depth) {
 			nr = submit(load, batch);
 			if (fails(nr))
 				return 0;
-			inflight += (uint32_t)nr;
+			pending += (uint32_t)nr;
 		}
-		if (inflight && fails(rmpool_wait(load->pool, inflight < batch ? inflight : batch,
-						  TIMEOUT_MS)))
+		if (pending && fails(rmpool_wait(load->pool, pending < batch ? pending : batch,
+						 TIMEOUT_MS)))
 			return 0;
 		while ((nr = collect(load)) > 0) {
-			inflight -= (uint32_t)nr;
+			pending -= (uint32_t)nr;
 			moved += (uint64_t)nr * load->size;
 		}
 		if (nr < 0)
 			return 0;
-	} while (inflight || now() - start < seconds);
+	} while (pending || now() - start < seconds);
 	*took = now() - start;
 	return moved;
 }
