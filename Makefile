@@ -31,7 +31,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
 .PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
-	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-tarball
 
 all: lib tools module-if-possible
 
@@ -180,14 +180,17 @@ $B/tests/unit/hello: docs/examples/hello.c lib/include/rmpool.h $B/lib/librmpool
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(WARN) $(CFLAGS) -o $@ $< -Wl,-rpath,'$$ORIGIN/../../lib' -L$B/lib -lrmpool
 
-# Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library.
+# Programs that suites run in the VMs: tests/programs/NAME.c, linked with the library
+# and with what a line in it names:
+#	// LIBS: -lrdmacm
 PROGRAMS := $(patsubst tests/programs/%.c,$B/bin/%,$(wildcard tests/programs/*.c))
 .PHONY: programs
 programs: $(PROGRAMS)
 $B/bin/%: tests/programs/%.c $B/lib/librmpool.so
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(WARN) $(CFLAGS) -MMD -MP -MF $B/obj/$*.program.d \
-		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -L$B/lib -lrmpool $(LIBS) -lrt
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -L$B/lib -lrmpool $(LIBS) -lrt \
+		$(shell sed -n 's|^// LIBS:||p' $<)
 
 # ---- tests in VMs -----------------------------------------------------------
 
@@ -281,6 +284,18 @@ dkms-remove:
 	packaging/dkms.sh remove '$(VERSION)' '$(SRCDIR)'
 	rm -f $(UDEVDIR)/60-rmpool.rules $(SYSUSERSDIR)/rmpool.conf
 	! getent group rmpool >/dev/null || groupdel rmpool
+
+# For the tests: what DKMS makes of the sources for all kernels, in a place of its own.
+DKMS_TARBALL := $B/dkms/rmpool.dkms.tar.gz
+dkms-tarball: $(DKMS_TARBALL)
+$(DKMS_TARBALL): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
+	rm -rf $(@D)
+	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
+	DKMS='$(DKMS_SCRATCH)' packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
+	$(DKMS_SCRATCH) mktarball -m rmpool -v '$(VERSION)' --archive $(@F)
+	mv $(@D)/tree/rmpool/'$(VERSION)'/tarball/$(@F) $@
+DKMS_SCRATCH = dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
+	--installtree $(CURDIR)/$(@D)/modules
 
 clean:
 	rm -rf $B

@@ -7,9 +7,13 @@
  * device may be used from any network namespace; sockets and RDMA stay in the
  * initial one.
  *
+ * The file must be opened for reading and writing: one may do everything with it
+ * or nothing, so whoever has less than both rights to the node has none.
+ *
  * Each ioctl has one structure, which may grow at its end: it is read by the
  * rules of copy_struct_from_user() with the size that the caller's command has,
- * handled, and written back whether it succeeded or not.
+ * handled, and written back whether it succeeded or not. When a call made
+ * something whose handle cannot be told, it is undone.
  *
  * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
  * open file has a reference, each request has one. release() ends what is
@@ -67,9 +71,14 @@ void rmp_file_put(struct rmp_file *file)
 
 static int rmp_open(struct inode *inode, struct file *filp)
 {
+	const fmode_t both = FMODE_READ | FMODE_WRITE;
 	struct rmp_file *file;
 	int ret;
 
+	if ((filp->f_mode & both) != both)
+		return -EACCES;
+	if (!current->mm)	/* a kernel thread */
+		return -EPERM;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
@@ -164,6 +173,7 @@ static int ioc_ring_setup(struct rmp_file *file, void *arg)
 	struct rmp_ring *ring;
 	int ret = 0;
 
+	memset(&setup->error, 0, sizeof(setup->error));
 	if (setup->flags || setup->eventfd < -1)
 		return -EINVAL;
 	mutex_lock(&file->setup);
@@ -204,14 +214,12 @@ static int handle_alloc(struct rmp_file *file, struct xarray *table, void *entry
 }
 
 static void *handle_take(struct rmp_file *file, struct xarray *table,
-			 const struct rmpool_handle *h)
+			 u32 handle)
 {
 	void *entry;
 
-	if (h->flags)
-		return ERR_PTR(-EINVAL);
 	down_write(&file->handles);
-	entry = xa_erase(table, h->handle);
+	entry = xa_erase(table, handle);
 	up_write(&file->handles);
 	return entry ?: ERR_PTR(-ENOENT);
 }
@@ -222,6 +230,8 @@ static int ioc_segment_create(struct rmp_file *file, void *arg)
 	struct rmp_segment *segment;
 	int ret;
 
+	create->handle = 0;
+	memset(&create->error, 0, sizeof(create->error));
 	if (create->flags)
 		return -EINVAL;
 	if (!rmp_name_valid(create->name)) {
@@ -246,12 +256,12 @@ static int ioc_segment_create(struct rmp_file *file, void *arg)
 	return ret;
 }
 
-static int ioc_segment_delete(struct rmp_file *file, void *arg)
+static int segment_delete(struct rmp_file *file, u32 handle)
 {
 	struct rmp_revocation *rev;
 	struct rmp_segment *segment;
 
-	segment = handle_take(file, &file->segments, arg);
+	segment = handle_take(file, &file->segments, handle);
 	if (IS_ERR(segment))
 		return PTR_ERR(segment);
 	rev = rmp_segment_delete(segment);
@@ -261,12 +271,28 @@ static int ioc_segment_delete(struct rmp_file *file, void *arg)
 	return 0;
 }
 
+static int ioc_segment_delete(struct rmp_file *file, void *arg)
+{
+	struct rmpool_handle *h = arg;
+
+	return h->flags ? -EINVAL : segment_delete(file, h->handle);
+}
+
+static void undo_segment_create(struct rmp_file *file, const void *arg)
+{
+	const struct rmpool_segment_create *create = arg;
+
+	segment_delete(file, create->handle);
+}
+
 static int ioc_region_add(struct rmp_file *file, void *arg)
 {
 	struct rmpool_region_add *add = arg;
 	struct rmp_segment *segment = NULL;
 	int ret;
 
+	add->handle = 0;
+	memset(&add->error, 0, sizeof(add->error));
 	if (add->flags || add->reserved || add->reserved2 ||
 	    add->access & ~RMPOOL_ACCESS_ALL)
 		return -EINVAL;
@@ -287,12 +313,28 @@ static int ioc_region_add(struct rmp_file *file, void *arg)
 	return ret;
 }
 
+static void undo_region_add(struct rmp_file *file, const void *arg)
+{
+	const struct rmpool_region_add *add = arg;
+
+	rmp_region_del(&file->mem, add->handle);
+}
+
 static int ioc_region_del(struct rmp_file *file, void *arg)
 {
 	struct rmpool_handle *h = arg;
+	struct rmp_region *region;
 
 	if (h->flags)
 		return -EINVAL;
+	/* No new request from here on: it would be waited for, and end perhaps
+	 * only at its deadline.
+	 */
+	down_read(&file->mem.lock);
+	region = xa_load(&file->mem.handles, h->handle);
+	if (region)
+		WRITE_ONCE(region->dead, true);
+	up_read(&file->mem.lock);
 	rmp_transfer_cancel_region(file, h->handle);
 	return rmp_region_del(&file->mem, h->handle);
 }
@@ -304,6 +346,8 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 	long timeout = MAX_SCHEDULE_TIMEOUT;
 	int ret;
 
+	open->handle = 0;
+	memset(&open->error, 0, sizeof(open->error));
 	if (open->flags || open->reserved)
 		return -EINVAL;
 	if (open->timeout_ns >= 0)
@@ -322,15 +366,29 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 	return ret;
 }
 
-static int ioc_segment_close(struct rmp_file *file, void *arg)
+static int segment_close(struct rmp_file *file, u32 handle)
 {
 	struct rmp_rseg *rseg;
 
-	rseg = handle_take(file, &file->opens, arg);
+	rseg = handle_take(file, &file->opens, handle);
 	if (IS_ERR(rseg))
 		return PTR_ERR(rseg);
 	rmp_rseg_put(rseg);
 	return 0;
+}
+
+static int ioc_segment_close(struct rmp_file *file, void *arg)
+{
+	struct rmpool_handle *h = arg;
+
+	return h->flags ? -EINVAL : segment_close(file, h->handle);
+}
+
+static void undo_segment_open(struct rmp_file *file, const void *arg)
+{
+	const struct rmpool_segment_open *open = arg;
+
+	segment_close(file, open->handle);
 }
 
 /* Descriptors copied out at once. */
@@ -340,12 +398,13 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 {
 	struct rmpool_segment_list *list = arg;
 	struct rmpool_region_desc __user *to = u64_to_user_ptr(list->regions);
-	u32 room = list->nr, n, done = 0;
+	u32 room = list->nr, n, done = 0, first;
 	struct rmpool_region_desc *desc;
 	struct rmp_rseg *rseg;
 	u64 size;
 	int ret = 0;
 
+	list->nr = 0;
 	if (list->flags || list->reserved)
 		return -EINVAL;
 	desc = kmalloc_array(RMP_LIST_BLOCK, sizeof(*desc), GFP_KERNEL);
@@ -361,7 +420,9 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 		return -ENOENT;
 	}
 	do {
-		n = rmp_rseg_list(rseg, list->first + done, desc,
+		if (check_add_overflow(list->first, done, &first))
+			first = U32_MAX;
+		n = rmp_rseg_list(rseg, first, desc,
 				  min_t(u32, room - done, RMP_LIST_BLOCK),
 				  &list->total, &size, &list->generation);
 		if (copy_to_user(to + done, desc, n * sizeof(*desc))) {
@@ -379,12 +440,18 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 
 static int ioc_submit(struct rmp_file *file, void *arg)
 {
-	return rmp_transfer_submit(file, arg);
+	struct rmpool_submit *submit = arg;
+
+	memset(&submit->error, 0, sizeof(submit->error));
+	return rmp_transfer_submit(file, submit);
 }
 
 static int ioc_submit_sync(struct rmp_file *file, void *arg)
 {
-	return rmp_transfer_submit_sync(file, arg);
+	struct rmpool_submit_sync *submit = arg;
+
+	memset(&submit->error, 0, sizeof(submit->error));
+	return rmp_transfer_submit_sync(file, submit);
 }
 
 static int ioc_wait(struct rmp_file *file, void *arg)
@@ -403,19 +470,21 @@ static int ioc_cancel(struct rmp_file *file, void *arg)
 struct rmp_ioctl {
 	u32 cmd;
 	int (*handle)(struct rmp_file *file, void *arg);
+	void (*undo)(struct rmp_file *file, const void *arg);
 };
 
-#define RMP_IOCTL(name, fn) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn }
+#define RMP_IOCTL_UNDO(name, fn, undo) \
+	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, undo }
+#define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
 	RMP_IOCTL(INFO, ioc_info),
 	RMP_IOCTL(RING_SETUP, ioc_ring_setup),
-	RMP_IOCTL(SEGMENT_CREATE, ioc_segment_create),
+	RMP_IOCTL_UNDO(SEGMENT_CREATE, ioc_segment_create, undo_segment_create),
 	RMP_IOCTL(SEGMENT_DELETE, ioc_segment_delete),
-	RMP_IOCTL(REGION_ADD, ioc_region_add),
+	RMP_IOCTL_UNDO(REGION_ADD, ioc_region_add, undo_region_add),
 	RMP_IOCTL(REGION_DEL, ioc_region_del),
-	RMP_IOCTL(SEGMENT_OPEN, ioc_segment_open),
+	RMP_IOCTL_UNDO(SEGMENT_OPEN, ioc_segment_open, undo_segment_open),
 	RMP_IOCTL(SEGMENT_CLOSE, ioc_segment_close),
 	RMP_IOCTL(SEGMENT_LIST, ioc_segment_list),
 	RMP_IOCTL(SUBMIT, ioc_submit),
@@ -460,8 +529,11 @@ static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 	if (ret)
 		return ret;
 	ret = ioc->handle(file, &arg);
-	if (copy_to_user(uarg, &arg, min(ksize, usize)))
+	if (copy_to_user(uarg, &arg, min(ksize, usize))) {
+		if (!ret && ioc->undo)
+			ioc->undo(file, &arg);
 		return -EFAULT;
+	}
 	return ret;
 }
 

@@ -152,7 +152,8 @@ static bool rmp_device_read_port(struct rmp_device *dev, u32 num)
 	struct rmp_port new;
 	bool changed;
 
-	rmp_port_read(dev->ibdev, num, &new);
+	/* Only changed here, and only by one at a time. */
+	rmp_port_read(dev->ibdev, num, old, &new);
 
 	spin_lock_bh(&dev->port_lock);
 	changed = memcmp(old, &new, sizeof(new));

@@ -11,7 +11,7 @@
  * struct rmp_port - what is known of one port, a snapshot
  * @num: number of the port on its device
  * @state: of the port
- * @has_gid: whether a usable GID was found; else @why says what is missing
+ * @has_gid: whether there is a GID, which is enough to register memory
  * @gid: chosen: routable IPv4 or IPv6 before link-local, RoCE v2 only
  * @gid_index: where it is in the table
  * @addr: its IP address, port 0; ss_family is 0 when there is none
@@ -19,7 +19,7 @@
  * @mtu: active MTU
  * @max_msg: bytes in one message
  * @speed_mbps: link speed
- * @why: static text: why the port is not usable, NULL when it is
+ * @why: static text: why peers cannot use the port, NULL when they can
  */
 struct rmp_port {
 	u32 num;
@@ -101,7 +101,7 @@ void rmp_device_put(struct rmp_device *dev);
 
 /* Copies what is known of port @num (from 1); -ENOENT when there is none. */
 int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port);
-/* First port with a usable GID and an active link; -ENOENT when none. */
+/* First port that peers can use (@why is NULL); -ENOENT when none. */
 int rmp_device_usable_port(struct rmp_device *dev, struct rmp_port *port);
 
 /**

@@ -53,11 +53,16 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status)
 	return request_idle(req);
 }
 
-/* Why a request cannot go on, or 0. */
+/* Why a request cannot go on, or 0. flow->lock held. The end of a session takes
+ * all keys as well, but after all its rails.
+ */
 static s32 request_blocked(const struct rmp_request *req)
 {
-	if (READ_ONCE(req->region->dead) || READ_ONCE(req->rr->revoked))
+	if (READ_ONCE(req->region->dead))
 		return -ESTALE;
+	if (READ_ONCE(req->rr->revoked))
+		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
+							       -ENOTCONN;
 	return 0;
 }
 
@@ -76,14 +81,12 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 
 	spin_lock_bh(&flow->lock);
 	list_for_each_entry_safe(req, next, requests, done_node) {
-		bool idle = list_empty(&flow->active);
-
 		list_del_init(&req->done_node);
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
-		if (idle)
-			flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
-		flow_note_deadline(flow, req->deadline);
+		/* The sweep of who took its region back has not met it. */
+		flow_note_deadline(flow, request_blocked(req) ? jiffies :
+							       req->deadline);
 	}
 	spin_unlock_bh(&flow->lock);
 }
@@ -129,14 +132,19 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
-		return false;
-
 	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
 				      req->local_pos, &local, &lkey);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 req->remote_pos, &remote, &rkey);
+	/* The peer may have taken the keys of a device back since the look above. */
+	if (!local_rest || !remote_rest) {
+		*nowhere = true;
+		return false;
+	}
+	slice = rmp_qp_slice(qp);
+	if (WARN_ON_ONCE(!slice))
+		return false;
+
 	slice->req = req;
 	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
 				      qp->max_slice);
@@ -170,6 +178,7 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			    bool *full)
 {
 	struct rmp_request *req, *next;
+	LIST_HEAD(skipped);
 	u32 passed = 0;
 	bool any = false;
 
@@ -198,8 +207,11 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			*full = true;
 			break;
 		}
+		/* Others are looked at first next time. */
+		list_move_tail(&req->queue, &skipped);
 		passed++;
 	}
+	list_splice_tail(&skipped, &flow->queue[class]);
 	return any;
 }
 
@@ -347,7 +359,10 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	}
 	if (rmp_flow_stop(req, status)) {
 		list_add_tail(&req->done_node, done);
-	} else if (overdue && !req->reported) {
+	} else if (!overdue) {
+		if (!req->reported && time_before(req->deadline, *next))
+			*next = req->deadline;
+	} else if (!req->reported) {
 		/* Slices in flight: say so now, they end when they end. One
 		 * more holds the request until it is reported.
 		 */
@@ -357,12 +372,11 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	}
 }
 
-void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req,
-			   s32 status)
+void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req)
 {
 	bool idle;
 
-	rmp_request_report(req, status, true, READ_ONCE(req->bytes));
+	rmp_request_report(req, req->status, true, READ_ONCE(req->bytes));
 	spin_lock_bh(&flow->lock);
 	req->inflight--;
 	idle = request_idle(req);
@@ -377,7 +391,7 @@ static void sweep_report(struct rmp_flow *flow, struct list_head *early)
 
 	list_for_each_entry_safe(req, next, early, done_node) {
 		list_del_init(&req->done_node);
-		rmp_flow_report_early(flow, req, -ETIMEDOUT);
+		rmp_flow_report_early(flow, req);
 	}
 }
 
@@ -424,7 +438,11 @@ static void flow_sweep_work(struct work_struct *work)
 
 void rmp_flow_kick(struct rmp_flow *flow)
 {
+	spin_lock_bh(&flow->lock);
+	/* So that no new request puts it off to its own deadline. */
+	flow->next_deadline = jiffies;
 	mod_delayed_work(rmp_wq, &flow->sweep, 0);
+	spin_unlock_bh(&flow->lock);
 }
 
 /* ---------------------------------------------------------------- life cycle */

@@ -150,11 +150,11 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
  * is then off the flow's lists).
  */
 bool rmp_flow_stop(struct rmp_request *req, s32 status);
-/* Reports a request that has slices in flight, as unknown. The caller has set
- * req->reported and added one to req->inflight under flow->lock.
+/* Reports a request that has slices in flight, as unknown. The caller has
+ * stopped it, set req->reported and added one to req->inflight, under
+ * flow->lock.
  */
-void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req,
-			   s32 status);
+void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);
 /* Adds requests, linked by done_node, all of this flow. */
 void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
 /* One turn: cuts and posts. True when another may find something to do. */

@@ -5,7 +5,9 @@
  *
  * Order: what others need comes first. Users (the device node, netlink) come
  * last and go first; then peers, since their queue pairs use regions' MRs; then
- * devices, whose removal takes the MRs of regions.
+ * devices, whose removal takes the MRs of regions. A device may be removed in
+ * the middle of that; rmp_devices_lock makes it wait until the peers' queue pairs
+ * are gone.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -19,6 +21,8 @@
 struct workqueue_struct *rmp_wq;
 uuid_t rmp_uuid;
 
+static DEFINE_MUTEX(rmp_devices_lock);
+
 static void device_added(struct rmp_device *dev)
 {
 	rmp_region_device_added(dev);
@@ -28,9 +32,11 @@ static void device_added(struct rmp_device *dev)
 
 static void device_removed(struct rmp_device *dev)
 {
+	mutex_lock(&rmp_devices_lock);
 	/* Queue pairs first: they use the MRs. */
 	rmp_peer_device_removed(dev);
 	rmp_region_device_removed(dev);
+	mutex_unlock(&rmp_devices_lock);
 	rmp_netlink_device_event(dev, 0, RMPOOL_EVENT_GONE);
 }
 
@@ -62,12 +68,21 @@ static const struct rmp_peer_ops peer_ops = {
 	.event = rmp_netlink_peer_event,
 };
 
+static void peers_exit(void)
+{
+	mutex_lock(&rmp_devices_lock);
+	rmp_peer_exit();
+	mutex_unlock(&rmp_devices_lock);
+}
+
 static int __init rmp_init(void)
 {
 	int ret = -ENOMEM;
 
 	uuid_gen(&rmp_uuid);
-	rmp_wq = alloc_workqueue("rmpool", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	/* More at once than connect requests may wait in it (cm.c). */
+	rmp_wq = alloc_workqueue("rmpool", WQ_UNBOUND | WQ_MEM_RECLAIM,
+				 WQ_MAX_ACTIVE);
 	if (!rmp_wq)
 		return -ENOMEM;
 	ret = rmp_segment_init(&segment_ops);
@@ -99,7 +114,7 @@ chardev:
 device:
 	rmp_device_exit();
 peer:
-	rmp_peer_exit();
+	peers_exit();
 transfer:
 	rmp_transfer_exit();
 region:
@@ -115,7 +130,7 @@ static void __exit rmp_exit(void)
 {
 	rmp_netlink_exit();
 	rmp_chardev_exit();
-	rmp_peer_exit();
+	peers_exit();
 	rmp_device_exit();
 	rmp_transfer_exit();
 	rmp_region_exit();

@@ -59,7 +59,9 @@ static void qp_stop(struct rmp_qp *qp)
 	spin_lock_bh(&flow->lock);
 	if (qp->up) {
 		qp->up = false;
-		r->qps[qp->index] = NULL;
+		/* Its successor may be there already. */
+		if (r->qps[qp->index] == &qp->s)
+			r->qps[qp->index] = NULL;
 		for (i = 0; i < RMP_SCHED_QPS; i++)
 			others |= !!r->qps[i];
 		if (!others)
@@ -130,6 +132,10 @@ void rmp_qp_post_list(struct list_head *touched)
 	struct rmp_qp *qp, *next;
 	LIST_HEAD(chain);
 
+	/* Else the first queue pair's tasklet would do its whole chain, here and
+	 * now, before the next queue pair gets its own.
+	 */
+	local_bh_disable();
 	list_for_each_entry_safe(qp, next, touched, touched) {
 		spin_lock_bh(&qp->post_lock);
 		spin_lock(&qp->flow->lock);
@@ -141,6 +147,7 @@ void rmp_qp_post_list(struct list_head *touched)
 		spin_unlock_bh(&qp->post_lock);
 		qp_put(qp);
 	}
+	local_bh_enable();
 }
 
 /* ------------------------------------------------------------- completions */
@@ -171,9 +178,16 @@ static int qp_setup(struct rmp_conn *conn)
 	struct rmp_port port;
 	int ret;
 
+	/* Keys of one device mean something else on another, and an address may
+	 * belong to two.
+	 */
+	if (conn->dev != qp->rail->dev)
+		return -ENODEV;
 	ret = rmp_device_port(conn->dev, conn->port_num, &port);
 	if (ret)
 		return ret;
+	if (!port.max_msg)
+		return -ENODEV;
 	qp->max_slice = min_t(u32, clamp(rmp_max_slice, 4096U, 1U << 30),
 			      port.max_msg);
 	return rmp_conn_create_qp(conn, conn->dev->data_pd, qp->s.depth, 0,

@@ -188,7 +188,7 @@ static int rmp_regqp_bring_up(struct rmp_device *dev, struct rmp_regqp *rq,
 	int err;
 
 	cq = ib_alloc_cq_any(dev->ibdev, rq, RMP_REGQP_CHAIN + 4,
-			     IB_POLL_WORKQUEUE);
+			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 

@@ -164,6 +164,8 @@ __poll_t rmp_ring_poll(struct rmp_ring *ring, struct file *file,
 		       struct poll_table_struct *wait)
 {
 	poll_wait(file, &ring->wait, wait);
+	/* In the queue before looking; pairs with wq_has_sleeper(). */
+	smp_mb();
 	return ring_unread(ring) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 

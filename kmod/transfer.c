@@ -131,6 +131,9 @@ void rmp_request_end_list(struct list_head *done)
  * @ready: requests of @flow to be queued
  * @flow: of those, or NULL
  * @given_up: segment that did not answer: do not wait for it again
+ * @start: jiffies
+ * @limit: jiffies from @start: all waiting for peers together takes no longer
+ *	than this, nor than the time-out of the request that waits
  */
 struct rmp_submission {
 	struct rmp_file *file;
@@ -138,14 +141,23 @@ struct rmp_submission {
 	struct list_head ready;
 	struct rmp_flow *flow;
 	u32 given_up;
+	unsigned long start;
+	unsigned long limit;
 };
 
 static void submission_flush(struct rmp_submission *sub)
 {
+	struct rmp_peer *peer;
+
 	if (list_empty(&sub->ready))
 		return;
+	/* The requests may end, and the segment be closed, before this does. */
+	peer = list_first_entry(&sub->ready, struct rmp_request,
+				done_node)->peer;
+	rmp_peer_hold(peer);
 	rmp_flow_add(sub->flow, &sub->ready);
 	rmp_flow_run(sub->flow);
+	rmp_peer_put(peer);
 }
 
 static bool request_malformed(const struct rmpool_request *r)
@@ -165,36 +177,34 @@ static u32 request_timeout_ms(const struct rmpool_request *r)
 
 /* The remote region; waits for the peer, once per call, if that may help. */
 static struct rmp_rregion *find_remote(struct rmp_submission *sub,
-				       struct rmp_rseg **rseg,
+				       struct rmp_rseg *rseg,
 				       const struct rmpool_request *r)
 {
+	unsigned long spent = jiffies - sub->start, most;
 	u32 access = r->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
 					      RMPOOL_ACCESS_REMOTE_READ;
 	struct rmp_rregion *rr;
 
-	rr = rmp_rseg_find(*rseg, r->offset, r->length, access);
+	rr = rmp_rseg_find(rseg, r->offset, r->length, access);
 	if (rr != ERR_PTR(-EAGAIN) && rr != ERR_PTR(-ENXIO))
 		return rr;
-	if (sub->given_up == r->segment)
+	most = min(msecs_to_jiffies(request_timeout_ms(r)), sub->limit);
+	if (sub->given_up == r->segment || spent >= most)
 		return rr == ERR_PTR(-EAGAIN) ? ERR_PTR(-ENOTCONN) : rr;
 
-	/* What is ready must not wait for this one. */
-	rmp_rseg_get(*rseg);
+	/* What is ready must not wait for this one; the handle may be closed
+	 * meanwhile.
+	 */
+	rmp_rseg_get(rseg);
 	up_read(&sub->file->handles);
 	submission_flush(sub);
-	rr = rmp_rseg_find_wait(*rseg, r->offset, r->length, access,
-				msecs_to_jiffies(request_timeout_ms(r)));
+	rr = rmp_rseg_find_wait(rseg, r->offset, r->length, access,
+				most - spent);
+	rmp_rseg_put(rseg);
 	down_read(&sub->file->handles);
-	rmp_rseg_put(*rseg);
-	/* The handle may have been closed meanwhile. */
-	*rseg = xa_load(&sub->file->opens, r->segment);
-	if (IS_ERR(rr)) {
+	if (IS_ERR(rr))
 		sub->given_up = r->segment;
-	} else if (!*rseg) {
-		rmp_rregion_put(rr);
-		rr = ERR_PTR(-EBADF);
-	}
-	return rr;
+	return rr == ERR_PTR(-EINTR) ? ERR_PTR(-ECANCELED) : rr;
 }
 
 /* Fills in what a request refers to; 0 or the status of its completion. */
@@ -222,15 +232,18 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	req->region = region;
-	rr = find_remote(sub, &rseg, r);
+	/* Before the wait, in which the handle may become another's: the keys
+	 * of one peer must not be used with another.
+	 */
+	req->peer = rmp_rseg_peer(rseg);
+	rmp_peer_hold(req->peer);
+	req->flow = rmp_peer_flow(req->peer);
+	rr = find_remote(sub, rseg, r);
 	if (IS_ERR(rr))
 		return PTR_ERR(rr);
 	req->rr = rr;
 	req->local_pos = r->local_addr - region->addr;
 	req->remote_pos = r->offset - rr->offset;
-	req->peer = rmp_rseg_peer(rseg);
-	rmp_peer_hold(req->peer);
-	req->flow = rmp_peer_flow(req->peer);
 	return 0;
 }
 
@@ -277,8 +290,8 @@ static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
 	list_add_tail(&req->done_node, &sub->ready);
 }
 
-/* Submits @nr requests; returns how many were taken, or an error if none. */
-static int submit(struct rmp_submission *sub, u64 user, u32 nr)
+/* Submits @nr requests; 0, or why only the first *@taken were. */
+static int submit(struct rmp_submission *sub, u64 user, u32 nr, u32 *taken)
 {
 	const struct rmpool_request __user *from = u64_to_user_ptr(user);
 	struct rmpool_request *block;
@@ -286,6 +299,7 @@ static int submit(struct rmp_submission *sub, u64 user, u32 nr)
 	u32 done = 0, n, i;
 	int ret = 0;
 
+	*taken = 0;
 	block = kmalloc_array(RMP_BLOCK, sizeof(*block), GFP_KERNEL);
 	if (!block)
 		return -ENOMEM;
@@ -309,7 +323,8 @@ static int submit(struct rmp_submission *sub, u64 user, u32 nr)
 		cond_resched();
 	}
 	kfree(block);
-	return done ?: ret;
+	*taken = done;
+	return ret;
 }
 
 static int check_batch(u32 nr, struct rmpool_error *error)
@@ -330,12 +345,15 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	struct rmp_submission sub = {
 		.file = file,
 		.ready = LIST_HEAD_INIT(sub.ready),
+		.start = jiffies,
+		.limit = MAX_JIFFY_OFFSET,
 	};
 	/* Pairs with the set-up of the ring. */
 	struct rmp_ring *ring = smp_load_acquire(&file->ring);
 	u32 room;
 	int ret;
 
+	arg->accepted = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
 	ret = check_batch(arg->nr, &arg->error);
@@ -351,12 +369,11 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 		arg->error.need = arg->nr;
 		return -EAGAIN;
 	}
-	ret = submit(&sub, arg->requests, room);
-	if (ret > 0)
-		arg->accepted = ret;
+	ret = submit(&sub, arg->requests, room, &arg->accepted);
 	if (arg->accepted < room)
 		rmp_ring_unreserve(ring, room - arg->accepted);
-	return min(ret, 0);
+	/* What stopped it half-way is met again by a call for the rest. */
+	return arg->accepted ? 0 : ret;
 }
 
 /* ------------------------------------------------------------ ending early */
@@ -396,8 +413,11 @@ static void end_one(struct rmp_request *req, struct rmp_match *m,
 	struct rmp_flow *flow = req->flow;
 
 	spin_lock(&flow->lock);
-	/* Neither being queued just now nor being ended. */
-	if (!list_empty(&req->active) && !req->reported && !req->status) {
+	/* Neither being queued just now nor being ended. What has failed already
+	 * keeps its status, but must not be waited for either.
+	 */
+	if (!list_empty(&req->active) && !req->reported &&
+	    (!req->status || m->early)) {
 		m->nr++;
 		if (rmp_flow_stop(req, m->status)) {
 			list_add_tail(&req->done_node, done);
@@ -435,7 +455,7 @@ static void end_matching(struct rmp_file *file, struct rmp_match *m)
 		spin_unlock_bh(&file->lock);
 		list_for_each_entry_safe(req, next, &early, done_node) {
 			list_del_init(&req->done_node);
-			rmp_flow_report_early(req->flow, req, m->status);
+			rmp_flow_report_early(req->flow, req);
 		}
 		rmp_request_end_list(&done);
 		cond_resched();
@@ -476,14 +496,14 @@ void rmp_transfer_kill(struct rmp_file *file)
 /* --------------------------------------------------------------- synchronous */
 
 /* Waits for all; 0, -EINTR or -ETIMEDOUT. */
-static int batch_wait(struct rmp_batch *batch, s64 timeout_ns)
+static int batch_wait(struct rmp_batch *batch, const struct rmp_submission *sub)
 {
-	long timeout = MAX_SCHEDULE_TIMEOUT, ret;
+	unsigned long spent = jiffies - sub->start;
+	long ret;
 
-	if (timeout_ns >= 0)
-		timeout = min_t(u64, nsecs_to_jiffies64(timeout_ns) + 1,
-				MAX_SCHEDULE_TIMEOUT - 1);
-	ret = wait_for_completion_interruptible_timeout(&batch->done, timeout);
+	ret = wait_for_completion_interruptible_timeout(&batch->done,
+							spent < sub->limit ?
+							sub->limit - spent : 0);
 	if (ret < 0)
 		return -EINTR;
 	return ret ? 0 : -ETIMEDOUT;
@@ -495,10 +515,14 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 	struct rmp_submission sub = {
 		.file = file,
 		.ready = LIST_HEAD_INIT(sub.ready),
+		.start = jiffies,
+		.limit = MAX_JIFFY_OFFSET,
 	};
 	struct rmp_batch *batch;
-	int ret, nr;
+	u32 taken;
+	int ret, err;
 
+	arg->failed = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
 	ret = check_batch(arg->nr, &arg->error);
@@ -512,11 +536,12 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 	atomic_set(&batch->pending, 1);
 	init_completion(&batch->done);
 	sub.batch = batch;
-	nr = submit(&sub, arg->requests, arg->nr);
+	if (arg->timeout_ns >= 0)
+		sub.limit = min_t(u64, nsecs_to_jiffies64(arg->timeout_ns) + 1,
+				  MAX_JIFFY_OFFSET);
+	err = submit(&sub, arg->requests, arg->nr, &taken);
 	batch_dec(batch);
-	ret = min(nr, 0);
-	if (!ret)
-		ret = batch_wait(batch, arg->timeout_ns);
+	ret = batch_wait(batch, &sub);
 	if (ret == -EINTR || ret == -ETIMEDOUT) {
 		struct rmp_match m = {
 			.batch = batch,
@@ -528,15 +553,13 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 		/* What was just ending reports in a moment. */
 		wait_for_completion(&batch->done);
 	}
-	if (nr > 0) {
-		/* A batch that could not be taken whole is not a success. */
-		if (!ret && nr < arg->nr)
-			ret = -ENOMEM;
-		arg->failed = atomic_read(&batch->failed);
-		if (copy_to_user(u64_to_user_ptr(arg->results), batch->results,
-				 nr * sizeof(batch->results[0])))
-			ret = -EFAULT;
-	}
+	/* A batch that could not be taken whole is not a success. */
+	if (err)
+		ret = err;
+	arg->failed = atomic_read(&batch->failed);
+	if (copy_to_user(u64_to_user_ptr(arg->results), batch->results,
+			 taken * sizeof(batch->results[0])))
+		ret = -EFAULT;
 	batch_put(batch);
 	return ret;
 }

@@ -39,7 +39,7 @@ def make(*words):
     return done
 
 
-def build(chosen):
+def build(chosen, todo):
     """User space and a module for each kernel; the number of builds that failed."""
     failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
     for kernel in chosen:
@@ -48,6 +48,8 @@ def build(chosen):
         for line in warnings:
             say(line)
         failed += bool(done.returncode or warnings)
+    if any("dkms" in suite.name for suite in todo):
+        failed += bool(make("dkms-tarball").returncode)
     return failed
 
 
@@ -58,8 +60,11 @@ def host_programs(wanted):
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
+        ("abi_32bit", [unit / "abi_32bit.py"]),
+        ("backport", [unit / "backport.sh"]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
-        ("dkms", [TESTS / "dkms.sh"]),
+        ("readme", [unit / "readme.sh", TREE]),
+        ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
     return [(name, command) for name, command in found if wanted in name]
@@ -150,7 +155,7 @@ def main():
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
-    failed_builds = build(chosen)
+    failed_builds = build(chosen, todo)
     if args.build_only:
         return 1 if failed_builds else 0
     say(f"-- built in {time.monotonic() - began:.0f} s")

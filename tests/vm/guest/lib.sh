@@ -75,6 +75,33 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 	return 1
 }
 
+# A program that tells its own tests, one on each line: "ok TEST", "not ok TEST: WHY",
+# "skip TEST: WHY". It must end well unless one of them failed.
+check_lines()	# NAME COMMAND [ARG...]
+{
+	local name=$1 line told= bad= status=
+
+	shift
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "$name: ${line#ok }"; told=1 ;;
+		"not ok "*)
+			line=${line#not ok }
+			not_ok "$name: ${line%%: *}" "${line#*: }"
+			told=1 bad=1
+			;;
+		"skip "*) line=${line#skip }; skip "$name: ${line%%: *}" "${line#*: }" ;;
+		".exit "*) status=${line#.exit } ;;
+		*) echo "$line" ;;
+		esac
+	done < <("$@" 2>&1; echo; echo ".exit $?")
+	if [ -z "$told" ] || { [ "$status" != 0 ] && [ -z "$bad" ]; }; then
+		not_ok "$name" "exit $status, ${told:-no} tests told"
+		return 1
+	fi
+	[ -z "$bad" ]
+}
+
 # Two strings that must be the same: one test.
 same()		# NAME WANTED GOT
 {
@@ -106,11 +133,13 @@ barrier()	# NAME [SECONDS]
 
 # ---- state of the machine --------------------------------------------------
 
-# Pages under long-term pins, by everyone.
+# Pages under long-term pins, by everyone. Processors count for themselves until
+# they are asked.
 pinned_pages()
 {
 	local name value pages=0
 
+	cat /proc/sys/vm/stat_refresh 2>/dev/null
 	while read -r name value; do
 		case $name in
 		nr_foll_pin_acquired) pages=$((pages + value)) ;;

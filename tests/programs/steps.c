@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A process that uses segments of peers step by step, as a suite tells it.
+ *
+ *	steps run
+ * reads commands from standard input and answers each with one line: the name
+ * of the error or OK, how many milliseconds it took, and a text.
+ *
+ *	open NODE/SEGMENT MS	put OFFSET LENGTH MS	get OFFSET LENGTH MS
+ *	fill BYTE		peek OFFSET LENGTH BYTE MS
+ *	verify OFFSET LENGTH MS	close
+ *	start NUMBER LENGTH MS	puts through the ring, not waited for
+ *	wait MIN MS		drain MS	cancel
+ *	interrupt COMMAND...	the same, while SIGINT comes again and again
+ *
+ *	steps stream NODE/SEGMENT OFFSET LENGTH DEPTH
+ * keeps DEPTH puts in flight, says "streaming" when all are, and ends with
+ * SIGTERM, or with the first put that fails. Then it waits for all others and
+ * prints what became of them. Exits 0 if all went well, 1 if some failed, and
+ * 2 if some did not end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <rmpool.h>
+
+enum {
+	MEMORY = 16 << 20,
+	RING = 1024,
+	STATUSES = 8,
+};
+
+static struct rmpool *pool;
+static uint8_t *memory;
+static uint32_t segment;
+static uint8_t pattern = 1;
+static volatile sig_atomic_t ended;
+
+/* What became of requests that went through the ring. */
+static struct {
+	uint32_t waiting;
+	struct {
+		int status;
+		uint32_t nr;
+	} seen[STATUSES];
+	uint32_t longest_us;
+	uint32_t shortest_us;
+} tally;
+
+static void on_signal(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static const char *error_name(int error)
+{
+	const char *name = error ? strerrorname_np(-error) : "OK";
+
+	return name ? name : "?";
+}
+
+static int setup(size_t length)
+{
+	uint32_t region;
+	int ret;
+
+	memory = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	memset(memory, pattern, length);
+	ret = rmpool_open(&pool, NULL, 0);
+	if (!ret)
+		ret = rmpool_ring(pool, RING, -1);
+	if (!ret)
+		ret = rmpool_register(pool, memory, length,
+				      RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &region,
+				      NULL);
+	if (ret)
+		fprintf(stderr, "steps: %s\n", rmpool_error());
+	return ret;
+}
+
+static int start(uint32_t nr, uint64_t offset, uint64_t length, uint32_t ms)
+{
+	struct rmpool_request req;
+	int ret;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		rmpool_prepare_put(&req, segment, offset, memory, length, i);
+		req.timeout_ms = ms;
+		ret = rmpool_submit(pool, &req, 1);
+		if (ret < 0)
+			return ret;
+		tally.waiting += (uint32_t)ret;
+	}
+	return 0;
+}
+
+static void count(const struct rmpool_completion *c)
+{
+	int i;
+
+	tally.waiting--;
+	if (c->elapsed_us > tally.longest_us)
+		tally.longest_us = c->elapsed_us;
+	if (c->elapsed_us < tally.shortest_us || !tally.shortest_us)
+		tally.shortest_us = c->elapsed_us;
+	for (i = 0; i < STATUSES - 1; i++)
+		if (!tally.seen[i].nr || tally.seen[i].status == c->status)
+			break;
+	tally.seen[i].status = c->status;
+	tally.seen[i].nr++;
+}
+
+/* Takes what is there. Returns the first status that was not 0. */
+static int collect(void)
+{
+	struct rmpool_completion c[64];
+	int n, status = 0;
+
+	while ((n = rmpool_poll(pool, c, 64)) > 0)
+		for (int i = 0; i < n; i++) {
+			count(&c[i]);
+			if (!status)
+				status = c[i].status;
+		}
+	return n < 0 ? n : status;
+}
+
+/* Until all have ended; -ETIME when some have not after @ms. */
+static int drain(double ms)
+{
+	double end = now_ms() + ms;
+
+	while (collect(), tally.waiting) {
+		double left = end - now_ms();
+
+		if (left <= 0)
+			return -ETIME;
+		rmpool_wait(pool, 1, (int)left + 1);
+	}
+	return 0;
+}
+
+static void print_tally(void)
+{
+	printf("shortest %u ms longest %u ms", tally.shortest_us / 1000,
+	       tally.longest_us / 1000);
+	for (int i = 0; i < STATUSES; i++)
+		if (tally.seen[i].nr)
+			printf(" %s=%u", error_name(tally.seen[i].status),
+			       tally.seen[i].nr);
+	if (tally.waiting)
+		printf(" not-ended=%u", tally.waiting);
+}
+
+static int peek(uint64_t offset, size_t length, uint8_t byte, int ms)
+{
+	int ret;
+
+	memset(memory, ~byte, length);
+	ret = rmpool_get(pool, segment, offset, memory, length, ms);
+	for (size_t i = 0; i < length && !ret; i++)
+		if (memory[i] != byte)
+			ret = -EILSEQ;
+	return ret;
+}
+
+static int verify(uint64_t offset, size_t length, int ms)
+{
+	int ret;
+
+	pattern = (uint8_t)(pattern * 5 + 3);
+	memset(memory, pattern, length);
+	ret = rmpool_put(pool, segment, offset, memory, length, ms);
+	return ret ? ret : peek(offset, length, pattern, ms);
+}
+
+/* SIGINT again and again: one that comes before the call would be lost. */
+static void interrupt(bool on)
+{
+	static timer_t timer;
+	static bool made;
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL,
+				  .sigev_signo = SIGINT };
+	struct itimerspec when = { };
+
+	if (!made && timer_create(CLOCK_MONOTONIC, &event, &timer))
+		abort();
+	made = true;
+	if (on) {
+		when.it_value.tv_nsec = 500000000;
+		when.it_interval.tv_nsec = 100000000;
+	}
+	timer_settime(timer, 0, &when, NULL);
+}
+
+static int step(char *line)
+{
+	uint64_t a = 0, b = 0, c = 0, d = 0;
+	char name[160] = "", *rest;
+	int ret, used = 0;
+
+	if (!strncmp(line, "interrupt ", 10)) {
+		interrupt(true);
+		ret = step(line + 10);
+		interrupt(false);
+		return ret;
+	}
+	rest = strchr(line, ' ');
+	if (rest)
+		*rest++ = 0;
+	else
+		rest = line + strlen(line);
+	if (!strcmp(line, "open")) {
+		if (sscanf(rest, "%150s %n", name, &used) < 1)
+			return -EINVAL;
+		return rmpool_segment_open(pool, name, NULL,
+					   atoi(rest + used), &segment, NULL);
+	}
+	sscanf(rest, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c,
+	       &d);
+	if (b > MEMORY)
+		return -EINVAL;
+	if (!strcmp(line, "put"))
+		return rmpool_put(pool, segment, a, memory, b, (int)c);
+	if (!strcmp(line, "get"))
+		return rmpool_get(pool, segment, a, memory, b, (int)c);
+	if (!strcmp(line, "fill")) {
+		memset(memory, (int)a, MEMORY);
+		return 0;
+	}
+	if (!strcmp(line, "peek"))
+		return peek(a, b, (uint8_t)c, (int)d);
+	if (!strcmp(line, "verify"))
+		return verify(a, b, (int)c);
+	if (!strcmp(line, "close"))
+		return rmpool_segment_close(pool, segment);
+	if (!strcmp(line, "start")) {
+		memset(&tally, 0, sizeof(tally));
+		return start((uint32_t)a, 0, b, (uint32_t)c);
+	}
+	if (!strcmp(line, "wait")) {
+		ret = rmpool_wait(pool, (uint32_t)a, (int)b);
+		return ret < 0 ? ret : 0;
+	}
+	if (!strcmp(line, "cancel")) {
+		ret = rmpool_cancel_all(pool);
+		return ret < 0 ? ret : 0;
+	}
+	if (!strcmp(line, "drain"))
+		return drain((double)a);
+	return -ENOSYS;
+}
+
+static int run(void)
+{
+	char line[512];
+
+	if (setup(MEMORY))
+		return 1;
+	puts("OK 0 started");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		double began = now_ms();
+		bool drained;
+		int ret;
+
+		line[strcspn(line, "\n")] = 0;
+		drained = !strncmp(line, "drain", 5);
+		ret = step(line);
+		printf("%s %.0f ", error_name(ret), now_ms() - began);
+		if (drained)
+			print_tally();
+		else
+			printf("%s", ret ? rmpool_error() : "done");
+		printf("\n");
+		fflush(stdout);
+	}
+	return 0;
+}
+
+static int stream(char **argv)
+{
+	uint64_t offset = strtoull(argv[1], NULL, 0);
+	uint64_t length = strtoull(argv[2], NULL, 0);
+	uint32_t depth = (uint32_t)atoi(argv[3]);
+	int ret;
+
+	ret = setup(length);
+	if (ret)
+		return 2;
+	ret = rmpool_segment_open(pool, argv[0], NULL, 30000, &segment, NULL);
+	if (!ret)
+		ret = start(depth, offset, length, 0);
+	if (ret) {
+		fprintf(stderr, "steps: %s\n", rmpool_error());
+		return 2;
+	}
+	puts("streaming");
+	fflush(stdout);
+	while (!ended && !ret) {
+		rmpool_wait(pool, 1, 1000);
+		ret = collect();
+		if (!ret)
+			ret = start(depth - tally.waiting, offset, length, 0);
+	}
+	drain(20000);
+	print_tally();
+	printf("\n");
+	if (tally.waiting)
+		return 2;
+	for (int i = 0; i < STATUSES; i++)
+		if (tally.seen[i].nr && tally.seen[i].status)
+			return 1;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (argc == 2 && !strcmp(argv[1], "run"))
+		return run();
+	if (argc == 6 && !strcmp(argv[1], "stream"))
+		return stream(argv + 2);
+	fprintf(stderr, "usage: steps run | steps stream NODE/SEGMENT OFFSET LENGTH DEPTH\n");
+	return 2;
+}
