@@ -32,6 +32,7 @@ if [ "$VM" = b ]; then
 
 	barrier refused
 	same "refused requests move nothing" ok "$(talk_ask host check 3 3)"
+	barrier compared
 	barrier flood 120
 	check "sizes host ends" talk_end host
 
@@ -76,6 +77,7 @@ else
 	barrier looked
 	check "what is out of range is refused" xfer range b/sizes sizes
 	barrier refused
+	barrier compared
 	check "4,096 large requests take little memory, all end" xfer flood b/sizes sizes
 	barrier flood
 
