@@ -149,8 +149,10 @@ def main():
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
-    # A shell starts what runs in its background with SIGINT ignored, and tests of
-    # Ctrl-C would inherit that.
+    # nohup and the background of a shell have some of these ignored, and what
+    # tests Ctrl-C would inherit that.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
