@@ -292,7 +292,7 @@ $(DKMS_TARBALL): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/
 	rm -rf $(@D)
 	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
 	DKMS='$(DKMS_SCRATCH)' packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
-	$(DKMS_SCRATCH) mktarball -m rmpool -v '$(VERSION)' --archive $(@F)
+	$(DKMS_SCRATCH) mktarball -m rmpool -v '$(VERSION)' --all --archive $(@F)
 	mv $(@D)/tree/rmpool/'$(VERSION)'/tarball/$(@F) $@
 DKMS_SCRATCH = dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
 	--installtree $(CURDIR)/$(@D)/modules

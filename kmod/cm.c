@@ -130,6 +130,12 @@ bool rmp_conn_up(const struct rmp_conn *conn)
 	return READ_ONCE(conn->state) == CONN_UP;
 }
 
+u32 rmp_conn_waits_for(const struct rmp_conn *conn)
+{
+	return READ_ONCE(conn->state) < CONN_ROUTE ? RMPOOL_REASON_NO_ROUTE :
+						     RMPOOL_REASON_UNREACHABLE;
+}
+
 void rmp_conn_set_lost(struct rmp_conn *conn)
 {
 	spin_lock_bh(&conn->wait.lock);
@@ -147,9 +153,7 @@ static int conn_wait(struct rmp_conn *conn, u32 state, unsigned long deadline)
 	    !wait_event_timeout(conn->wait, READ_ONCE(conn->state) >= state,
 				left)) {
 		if (READ_ONCE(conn->state) < state) {
-			conn->reason = state <= CONN_ROUTE ?
-				RMPOOL_REASON_NO_ROUTE :
-				RMPOOL_REASON_UNREACHABLE;
+			conn->reason = rmp_conn_waits_for(conn);
 			return -ETIMEDOUT;
 		}
 	}

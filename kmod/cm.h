@@ -128,6 +128,8 @@ int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
  * it is broken, without calling lost.
  */
 bool rmp_conn_up(const struct rmp_conn *conn);
+/* What a connect under way waits for, as the reason if it does not come. */
+u32 rmp_conn_waits_for(const struct rmp_conn *conn);
 void rmp_conn_set_lost(struct rmp_conn *conn);
 
 /* Puts the QP in error and tells the peer; completions with errors follow. */

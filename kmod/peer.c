@@ -345,8 +345,19 @@ static int peer_wait_result(struct rmp_peer *peer, u32 failures,
 		err->reason = RMPOOL_REASON_NO_RAIL;
 		return -ETIMEDOUT;
 	}
-	if (peer->failures == failures && !peer->error) {
+	/* Nothing failed while we waited: what is still being waited for says
+	 * more than a failure of long ago.
+	 */
+	if (peer->failures == failures && peer->connecting) {
+		err->reason = rmp_conn_waits_for(peer->connecting);
+		return -ETIMEDOUT;
+	}
+	if (peer->failures == failures && peer->session) {
 		err->reason = RMPOOL_REASON_SILENT;
+		return -ETIMEDOUT;
+	}
+	if (!peer->error) {
+		err->reason = RMPOOL_REASON_UNREACHABLE;
 		return -ETIMEDOUT;
 	}
 	err->reason = peer->reason;

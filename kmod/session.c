@@ -149,8 +149,14 @@ static void session_send_small(struct rmp_session *s, u8 type, u64 id)
 /* peer->lock held. */
 static void session_probe(struct rmp_session *s, unsigned long timeout)
 {
-	if (s->probing)
+	if (s->probing) {
+		/* Who is in a hurry does not wait for a patient one. */
+		if (time_before(jiffies + timeout, s->probe_deadline)) {
+			s->probe_deadline = jiffies + timeout;
+			rmp_peer_kick(s->peer);
+		}
 		return;
+	}
 	s->probing = true;
 	s->probe_id++;
 	s->probe_deadline = jiffies + timeout;

@@ -130,6 +130,7 @@ void rmp_request_end_list(struct list_head *done)
  * @batch: of a synchronous one
  * @ready: requests of @flow to be queued
  * @flow: of those, or NULL
+ * @interrupted: a signal ended the wait for a peer
  * @given_up: segment that did not answer: do not wait for it again
  * @start: jiffies
  * @limit: jiffies from @start: all waiting for peers together takes no longer
@@ -140,6 +141,7 @@ struct rmp_submission {
 	struct rmp_batch *batch;
 	struct list_head ready;
 	struct rmp_flow *flow;
+	bool interrupted;
 	u32 given_up;
 	unsigned long start;
 	unsigned long limit;
@@ -204,7 +206,10 @@ static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 	down_read(&sub->file->handles);
 	if (IS_ERR(rr))
 		sub->given_up = r->segment;
-	return rr == ERR_PTR(-EINTR) ? ERR_PTR(-ECANCELED) : rr;
+	if (rr != ERR_PTR(-EINTR))
+		return rr;
+	sub->interrupted = true;
+	return ERR_PTR(-ECANCELED);
 }
 
 /* Fills in what a request refers to; 0 or the status of its completion. */
@@ -501,6 +506,9 @@ static int batch_wait(struct rmp_batch *batch, const struct rmp_submission *sub)
 	unsigned long spent = jiffies - sub->start;
 	long ret;
 
+	/* Nothing may be left to wait for, and yet it was cut short. */
+	if (sub->interrupted)
+		return -EINTR;
 	ret = wait_for_completion_interruptible_timeout(&batch->done,
 							spent < sub->limit ?
 							sub->limit - spent : 0);

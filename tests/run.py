@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -94,7 +95,7 @@ def unit_tests(wanted):
     for name, command in host_programs(wanted):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=1800,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=300,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:
@@ -148,6 +149,11 @@ def main():
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
+    # nohup and the background of a shell have some of these ignored, and what
+    # tests Ctrl-C would inherit that.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
         chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS)]
