@@ -57,6 +57,7 @@ if [ "$VM" = b ]; then
 		same "all but the bad one arrived by ${ways[n]}" \
 			ok "$(talk_ask host check 1 1$n 57)"
 	done
+	barrier counted
 	check "batch host ends" talk_end host
 
 	host_starts many
@@ -100,6 +101,7 @@ else
 		barrier put.$n
 	done
 	check "4,097 are too many" xfer too-many b/batch
+	barrier counted
 
 	barrier many
 	talk_start many xfer unattended b/many 8
