@@ -111,9 +111,10 @@ if [ "$VM" = b ]; then
 			# shellcheck disable=SC2086
 			perftest "$what" $arguments 1 >"$TMP/rail1" 2>&1 &
 			second=$!
-			wait_until 15 listening
+			wait_until 15 listening || echo "$what: does not listen"
 			vmctl put "answer.$n" ready
 			wait $first $second
+			cat "$TMP/rail0" "$TMP/rail1"
 			;;
 		*)
 			break
@@ -135,11 +136,24 @@ ask()		# WORDS...
 	asked=$((asked + 1))
 }
 
-# MB/s over both rails at once. Now and then perftest shows no figure, or 0.00.
+rails_that_are_up()
+{
+	rmpool -j peer list | python3 -c 'import json, sys
+print(sum(r["state"] == "up" for p in json.load(sys.stdin)["peers"] for r in p["rails"]))'
+}
+
+rails_up_are()	# NUMBER
+{
+	[ "$(rails_that_are_up)" = "$1" ]
+}
+
+# Sets RATE to the MB/s over both rails at once, or to "-": now and then perftest
+# shows no figure, or 0.00. Not for a subshell: "asked" counts on.
 perftest_pair()	# PROGRAM SIZE DEPTH ITERATIONS
 {
 	local try one two first
 
+	RATE=-
 	for try in 1 2 3; do
 		[ $SECONDS -lt $PERFTEST_UNTIL ] || break
 		ask "$@"
@@ -149,24 +163,24 @@ perftest_pair()	# PROGRAM SIZE DEPTH ITERATIONS
 		perftest "$@" 1 "$PEER_IP1" >"$TMP/rail1" 2>&1
 		wait $first
 		if one=$(perftest_average "$TMP/rail0") && two=$(perftest_average "$TMP/rail1"); then
-			awk "BEGIN { printf \"%.1f\\n\", $one + $two }"
-			return 0
+			RATE=$(awk "BEGIN { printf \"%.1f\", $one + $two }")
+			return
 		fi
 		echo "$1: no figure, try $try" >&2
 		cat "$TMP/rail0" "$TMP/rail1" >&2
 	done
-	echo -
 }
 
 speed_row()	# SIZE DEPTH ITERATIONS; perftest has DEPTH / 4 for each queue pair
 {
-	local size=$1 depth=$2 put get write read_
+	local size=$1 depth=$2 put get write
 
-	put=$(speed put b/speed "$size" "$depth" $SECONDS_EACH) &&
-		write=$(perftest_pair ib_write_bw "$size" $((depth / 4)) "$3") &&
-		get=$(speed get b/speed "$size" "$depth" $SECONDS_EACH) &&
-		read_=$(perftest_pair ib_read_bw "$size" $((depth / 4)) "$3") &&
-		tell speed "$size $depth ${put%% *} $write ${get%% *} $read_"
+	put=$(speed put b/speed "$size" "$depth" $SECONDS_EACH) || return
+	perftest_pair ib_write_bw "$size" $((depth / 4)) "$3"
+	write=$RATE
+	get=$(speed get b/speed "$size" "$depth" $SECONDS_EACH) || return
+	perftest_pair ib_read_bw "$size" $((depth / 4)) "$3"
+	tell speed "$size $depth ${put%% *} $write ${get%% *} $RATE"
 }
 
 ready=$(vmctl get ready 40) || { not_ok "b serves memory" "no word from b"; exit 0; }
@@ -181,6 +195,11 @@ tell step "a puts a file there, and gets it back"
 tell on a
 step "peer add" shown rmpool peer add b "v1:$PEER_IP0:13579"
 tell sha "$(digest "$FILE") source"
+# Peers are connected when they are first wanted. What is quick may be over before
+# the second rail is there.
+step "first get" rmpool get -q b/speed 1 "$TMP/first"
+wait_until 30 rails_up_are 2
+tell output "peer b is connected, rails up: $(rails_that_are_up)"
 step "put" shown rmpool put "$FILE" b/demo
 if [ "$DEMO_BREAK" = byte ]; then
 	printf x | rmpool put -q - b/demo+123456

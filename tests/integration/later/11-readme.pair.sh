@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# vm: timeout=150
+# vm: timeout=120
 #
 # The first steps and the program of the README, as they stand there.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
@@ -27,9 +27,12 @@ if [ "$VM" = b ]; then
 	echo >&3
 	check "hello ends well" wait $hello_pid
 	same "hello shows what came" "here is: hello, pool" "$(tail -n 1 hello.out)"
-	kill -INT $serve
+	kill -USR1 $serve
+	check "serve tells the digest" wait_until 30 grep -q '^[0-9a-f]\{64\}  vm-b/scratch$' ready
+	# Not SIGINT: a shell has its background jobs ignore that.
+	kill $serve
 	wait $serve
-	same "Ctrl-C ends serve well" 0 $?
+	same "serve ends well" 0 $?
 	check "peer del" rmpool peer del a
 else
 	check "device" rmpool device
