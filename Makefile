@@ -31,7 +31,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
 .PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
-	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-tarball
 
 all: lib tools module-if-possible
 
@@ -284,6 +284,18 @@ dkms-remove:
 	packaging/dkms.sh remove '$(VERSION)' '$(SRCDIR)'
 	rm -f $(UDEVDIR)/60-rmpool.rules $(SYSUSERSDIR)/rmpool.conf
 	! getent group rmpool >/dev/null || groupdel rmpool
+
+# For the tests: what DKMS makes of the sources for all kernels, in a place of its own.
+DKMS_TARBALL := $B/dkms/rmpool.dkms.tar.gz
+dkms-tarball: $(DKMS_TARBALL)
+$(DKMS_TARBALL): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
+	rm -rf $(@D)
+	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
+	DKMS='$(DKMS_SCRATCH)' packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
+	$(DKMS_SCRATCH) mktarball -m rmpool -v '$(VERSION)' --all --archive $(@F)
+	mv $(@D)/tree/rmpool/'$(VERSION)'/tarball/$(@F) $@
+DKMS_SCRATCH = dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
+	--installtree $(CURDIR)/$(@D)/modules
 
 clean:
 	rm -rf $B

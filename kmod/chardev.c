@@ -323,9 +323,18 @@ static void undo_region_add(struct rmp_file *file, const void *arg)
 static int ioc_region_del(struct rmp_file *file, void *arg)
 {
 	struct rmpool_handle *h = arg;
+	struct rmp_region *region;
 
 	if (h->flags)
 		return -EINVAL;
+	/* No new request from here on: it would be waited for, and end perhaps
+	 * only at its deadline.
+	 */
+	down_read(&file->mem.lock);
+	region = xa_load(&file->mem.handles, h->handle);
+	if (region)
+		WRITE_ONCE(region->dead, true);
+	up_read(&file->mem.lock);
 	rmp_transfer_cancel_region(file, h->handle);
 	return rmp_region_del(&file->mem, h->handle);
 }

@@ -48,6 +48,7 @@ enum {
 	CONN_FAILED,		/* never was; conn->error */
 };
 
+/* @id is NULL when its device was removed; guarded by rmp_listener_lock. */
 struct rmp_listener {
 	struct rdma_cm_id *id;
 };
@@ -56,6 +57,7 @@ static void (*rmp_incoming)(struct rmp_cm_request *req);
 static atomic_t rmp_requests = ATOMIC_INIT(0);
 static atomic_t rmp_attempts = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(rmp_requests_wait);
+static DEFINE_SPINLOCK(rmp_listener_lock);
 
 static const char * const rmp_reject_texts[] = {
 	[RMP_REJECT_VERSION] = "another protocol version",
@@ -197,9 +199,20 @@ static void conn_rejected(struct rmp_conn *conn, struct rdma_cm_event *event)
 	conn_fail(conn, -ECONNREFUSED, RMPOOL_REASON_REFUSED);
 }
 
+/* Reads in flight, as both ends allow. None at all would stall them for ever. */
+static bool conn_limit_depth(struct rmp_conn *conn, u8 responder_resources,
+			     u8 initiator_depth)
+{
+	conn->responder_resources = min(conn->responder_resources,
+					responder_resources);
+	conn->initiator_depth = min(conn->initiator_depth, initiator_depth);
+	return conn->responder_resources && conn->initiator_depth;
+}
+
 /* The peer accepted: what it wrote must be ours to understand. */
 static bool conn_take_reply(struct rmp_conn *conn, struct rdma_cm_event *event)
 {
+	const struct rdma_conn_param *param = &event->param.conn;
 	int ret;
 
 	ret = rmp_wire_get_reply(event->param.conn.private_data,
@@ -209,17 +222,25 @@ static bool conn_take_reply(struct rmp_conn *conn, struct rdma_cm_event *event)
 		conn_fail(conn, ret, RMPOOL_REASON_VERSION);
 	else if (ret < 0 || conn->reply.reject)
 		conn_fail(conn, -EPROTO, RMPOOL_REASON_PROTOCOL);
+	/* On iWARP the device has agreed on that by itself. */
+	else if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE &&
+		 !conn_limit_depth(conn, param->responder_resources,
+				   param->initiator_depth))
+		conn_fail(conn, -EPROTO, RMPOOL_REASON_PROTOCOL);
 	else
 		return true;
 	return false;
 }
 
 static void rmp_cm_request_work(struct work_struct *work);
+static int rmp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 static int rmp_cm_take_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct rmp_cm_request *req;
 
+	/* It inherited those of the listener. */
+	id->event_handler = rmp_cm_handler;
 	id->context = NULL;
 	if (atomic_inc_return(&rmp_requests) > RMP_REQUESTS_MAX)
 		goto refuse;
@@ -250,10 +271,8 @@ static int rmp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct rmp_conn *conn;
 
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return rmp_cm_take_request(id, event);
 	conn = READ_ONCE(id->context);
-	if (!conn)		/* a listener, or a request not yet accepted */
+	if (!conn)		/* a request not yet accepted */
 		return 0;
 
 	switch (event->event) {
@@ -295,6 +314,25 @@ static int rmp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	}
 	return 0;
+}
+
+/* A listener at an address belongs to the device that has it, whose removal
+ * waits until the cm_id is destroyed: leave that to the CM.
+ */
+static int rmp_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rmp_listener *listener = id->context;
+	bool ours;
+
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return rmp_cm_take_request(id, event);
+	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	spin_lock(&rmp_listener_lock);
+	ours = listener->id;
+	listener->id = NULL;
+	spin_unlock(&rmp_listener_lock);
+	return ours ? -ENODEV : 0;
 }
 
 /* ------------------------------------------------------------ queue pairs */
@@ -563,11 +601,11 @@ int rmp_conn_accept(struct rmp_conn *conn, struct rmp_cm_request *req,
 	ret = conn_bind(conn);
 	if (ret)
 		goto reject;
-	conn->responder_resources = min(conn->responder_resources,
-					req->responder_resources);
-	conn->initiator_depth = min(conn->initiator_depth, req->initiator_depth);
 	conn->mtu = min_t(u32, conn->mtu, req->req.mtu);
-	ret = conn_to_init(conn);
+	ret = -EPROTO;
+	if (conn_limit_depth(conn, req->responder_resources,
+			     req->initiator_depth))
+		ret = conn_to_init(conn);
 	if (!ret && !conn_is_iwarp(conn))
 		ret = conn_to_rts(conn);
 	if (ret)
@@ -643,35 +681,43 @@ int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out)
 	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
 	if (!listener)
 		return -ENOMEM;
-	id = rdma_create_id(&init_net, rmp_cm_handler, NULL, RDMA_PS_TCP,
-			    IB_QPT_RC);
+	id = rdma_create_id(&init_net, rmp_listen_handler, listener,
+			    RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
-		ret = PTR_ERR(id);
-		goto free;
+		kfree(listener);
+		return PTR_ERR(id);
 	}
+	listener->id = id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (!ret)
 		ret = rdma_listen(id, 128);
-	if (ret)
-		goto destroy;
+	if (ret) {
+		rmp_cm_unlisten(listener);
+		return ret;
+	}
 	rmp_endpoint_set_port(addr,
 			      rmp_endpoint_port(&id->route.addr.src_addr));
-	listener->id = id;
 	*out = listener;
 	return 0;
+}
 
-destroy:
-	rdma_destroy_id(id);
-free:
-	kfree(listener);
-	return ret;
+bool rmp_cm_listening(const struct rmp_listener *listener)
+{
+	return listener && READ_ONCE(listener->id);
 }
 
 void rmp_cm_unlisten(struct rmp_listener *listener)
 {
+	struct rdma_cm_id *id;
+
 	if (!listener)
 		return;
-	rdma_destroy_id(listener->id);
+	spin_lock(&rmp_listener_lock);
+	id = listener->id;
+	listener->id = NULL;
+	spin_unlock(&rmp_listener_lock);
+	if (id)
+		rdma_destroy_id(id);
 	kfree(listener);
 }
 

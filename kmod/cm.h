@@ -85,6 +85,8 @@ int rmp_cm_init(void (*incoming)(struct rmp_cm_request *req));
 void rmp_cm_exit(void);
 /* @addr: port 0 chooses one; @addr is updated. */
 int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out);
+/* False once the device that it was bound to was removed. */
+bool rmp_cm_listening(const struct rmp_listener *listener);
 /* Requests that came in before may still be on their way to @incoming. */
 void rmp_cm_unlisten(struct rmp_listener *listener);
 

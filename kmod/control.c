@@ -109,7 +109,7 @@ static void control_pump(struct rmp_control *ctl)
 			memcpy(buf->data, msg->data, msg->len);
 			buf->len = msg->len;
 			list_del(&msg->node);
-			ctl->backlog--;
+			ctl->backlog -= msg->len;
 			kfree(msg);
 		} else if (ctl->give >= RMP_CONTROL_RECV / 2) {
 			ret = rmp_wire_encode(buf->data, RMP_WIRE_MSG_MAX,
@@ -158,7 +158,8 @@ static int control_queue(struct rmp_control *ctl, struct rmp_control_msg *msg)
 		kfree(msg);
 		return -ENOTCONN;
 	}
-	full = ++ctl->backlog > RMP_CONTROL_BACKLOG;
+	ctl->backlog += msg->len;
+	full = ctl->backlog > RMP_CONTROL_BACKLOG;
 	list_add_tail(&msg->node, &ctl->queue);
 	spin_unlock_bh(&ctl->lock);
 	if (full) {
@@ -448,6 +449,10 @@ void rmp_control_destroy(struct rmp_control *ctl)
 	struct rmp_device *dev = ctl->conn.dev;
 
 	rmp_control_stop(ctl);
+	/* Whoever still has the owner may go on sending: refused from here on. */
+	spin_lock_bh(&ctl->lock);
+	ctl->dead = true;
+	spin_unlock_bh(&ctl->lock);
 	/* The buffers are mapped on the device: keep it beyond the conn. */
 	if (dev)
 		rmp_device_hold(dev);

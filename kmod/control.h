@@ -8,8 +8,10 @@
 /* Receive buffers of a channel; both sides begin with that many credits. */
 #define RMP_CONTROL_RECV	32
 #define RMP_CONTROL_SEND	16
-/* Messages that may wait for credits before the peer counts as broken. */
-#define RMP_CONTROL_BACKLOG	1024
+/* Bytes that may wait for credits before the peer counts as broken: enough for
+ * one small message about each segment that one side may have open.
+ */
+#define RMP_CONTROL_BACKLOG	(4U << 20)
 
 struct rmp_control;
 struct rmp_control_buf;

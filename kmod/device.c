@@ -239,6 +239,31 @@ static void rmp_device_event(struct ib_event_handler *handler,
 	}
 }
 
+/* No RDMA event tells that the MTU of a RoCE port's network device changed,
+ * which both limits and widens what new queue pairs can use. Reading the port
+ * takes the RTNL, which is held here: so it comes after all who are told.
+ */
+static int rmp_netdev_event(struct notifier_block *nb, unsigned long event,
+			    void *info)
+{
+	u32 i;
+
+	if (event != NETDEV_CHANGEMTU)
+		return NOTIFY_DONE;
+	/* A device that has lost its slot must not be queued any more. */
+	spin_lock_bh(&rmp_slot_lock);
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (rmp_slots[i])
+			mod_delayed_work(rmp_wq, &rmp_slots[i]->refresh, 0);
+	}
+	spin_unlock_bh(&rmp_slot_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rmp_netdev_notifier = {
+	.notifier_call = rmp_netdev_event,
+};
+
 /* Whether it can do what is needed at all, now or later. */
 static bool rmp_device_suits(const struct ib_device *ibdev)
 {
@@ -388,9 +413,14 @@ int rmp_device_init(const struct rmp_device_ops *ops)
 	u32 i;
 
 	rmp_ops = ops;
-	err = ib_register_client(&rmp_client);
+	err = register_netdevice_notifier(&rmp_netdev_notifier);
 	if (err)
 		return err;
+	err = ib_register_client(&rmp_client);
+	if (err) {
+		unregister_netdevice_notifier(&rmp_netdev_notifier);
+		return err;
+	}
 
 	/* Devices that are there are in use when the module is loaded. */
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
@@ -406,4 +436,5 @@ int rmp_device_init(const struct rmp_device_ops *ops)
 void rmp_device_exit(void)
 {
 	ib_unregister_client(&rmp_client);
+	unregister_netdevice_notifier(&rmp_netdev_notifier);
 }

@@ -12,9 +12,13 @@
  * Locking: s->export_lock (mutex) guards exports and open revocations. Order:
  * segment->lock, then s->export_lock; segment.c calls us with the former held.
  *
- * Lifetime: an export lives from SEGMENT_OPEN to SEGMENT_CLOSE or the end of
- * the session; it is freed only after it was unsubscribed, which waits for
- * calls from segment.c. They may use its session, which is thus still there.
+ * What is told of a segment is sent with its lock held: a REVOKE must not
+ * overtake the keys it takes back.
+ *
+ * Lifetime: an export lives from SEGMENT_OPEN to SEGMENT_CLOSE, the end of the
+ * segment, or that of the session; it is freed only after it was unsubscribed,
+ * which waits for calls from segment.c. They may use its session, which is thus
+ * still there.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -51,6 +55,17 @@ static struct rmp_export *export_find(struct rmp_session *s, u32 segment)
 	return NULL;
 }
 
+/* Off the session's list. */
+static void exports_free(struct list_head *exports)
+{
+	struct rmp_export *ex, *next;
+
+	list_for_each_entry_safe(ex, next, exports, node) {
+		rmp_segment_unsubscribe(&ex->sub);
+		kfree(ex);
+	}
+}
+
 /* ------------------------------------------------------- told by segment.c */
 
 void rmp_export_changed(struct rmp_subscriber *sub)
@@ -65,8 +80,9 @@ static void export_changed_work(struct work_struct *work)
 {
 	struct rmp_session *s = container_of(work, struct rmp_session,
 					     changed_work);
-	struct rmp_export *ex;
+	struct rmp_export *ex, *next;
 	struct rmp_msg *msg;
+	LIST_HEAD(dead);
 
 	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
 	if (!msg) {
@@ -75,9 +91,13 @@ static void export_changed_work(struct work_struct *work)
 	}
 	msg->type = RMP_MSG_KEYS_CHANGED;
 	mutex_lock(&s->export_lock);
-	list_for_each_entry(ex, &s->exports, node) {
+	list_for_each_entry_safe(ex, next, &s->exports, node) {
 		if (!xchg(&ex->changed, false))
 			continue;
+		if (READ_ONCE(ex->sub.segment->dead)) {
+			list_move(&ex->node, &dead);
+			continue;
+		}
 		msg->segment.segment = ex->sub.segment->id;
 		msg->segment.generation =
 			READ_ONCE(ex->sub.segment->generation);
@@ -85,6 +105,7 @@ static void export_changed_work(struct work_struct *work)
 	}
 	mutex_unlock(&s->export_lock);
 	kfree(msg);
+	exports_free(&dead);
 }
 
 bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
@@ -120,6 +141,9 @@ bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 out:
 	kfree(msg);
 	kfree(open);
+	/* A deleted segment is of no use to the peer: let go of it. */
+	if (READ_ONCE(sub->segment->dead))
+		rmp_export_changed(sub);
 	return told;
 }
 
@@ -144,8 +168,9 @@ static void export_acked(struct rmp_session *s, u32 id)
 
 /* ----------------------------------------------------------- open and close */
 
+/* Subscribes; *@out is the segment, referenced. */
 static int export_add(struct rmp_session *s, const char *name,
-		      struct rmp_msg_segment_info *info)
+		      struct rmp_segment **out)
 {
 	struct rmp_export *ex, *old;
 	struct rmp_segment *seg;
@@ -162,13 +187,7 @@ static int export_add(struct rmp_session *s, const char *name,
 		return ret;
 	}
 	seg = ex->sub.segment;
-	mutex_lock(&seg->lock);
-	info->segment = seg->id;
-	info->nr_regions = seg->nr_regions;
-	info->generation = seg->generation;
-	info->size = seg->size;
-	mutex_unlock(&seg->lock);
-
+	kref_get(&seg->ref);
 	mutex_lock(&s->export_lock);
 	list_for_each_entry(old, &s->exports, node)
 		nr++;
@@ -176,18 +195,26 @@ static int export_add(struct rmp_session *s, const char *name,
 	if (!old && nr < RMP_EXPORTS_MAX) {
 		list_add_tail(&ex->node, &s->exports);
 		ex = NULL;
+	} else if (!old) {
+		ret = -ENOSPC;
 	}
 	mutex_unlock(&s->export_lock);
 	if (ex) {
 		rmp_segment_unsubscribe(&ex->sub);
 		kfree(ex);
 	}
-	return old || !ex ? 0 : -ENOSPC;
+	if (ret)
+		rmp_segment_put(seg);
+	else
+		*out = seg;
+	return ret;
 }
 
 static int export_open(struct rmp_session *s,
 		       const struct rmp_msg_segment_open *m)
 {
+	struct rmp_msg_segment_info *info;
+	struct rmp_segment *seg = NULL;
 	struct rmp_msg *msg;
 	int ret;
 
@@ -195,13 +222,32 @@ static int export_open(struct rmp_session *s,
 	if (!msg)
 		return -ENOMEM;
 	msg->type = RMP_MSG_SEGMENT_INFO;
-	msg->segment_info.cookie = m->cookie;
-	ret = export_add(s, m->name, &msg->segment_info);
-	if (ret == -ENOENT)
-		msg->segment_info.status = RMPOOL_REASON_SEGMENT_UNKNOWN;
-	else if (ret)
-		msg->segment_info.status = RMPOOL_REASON_OPENS;
+	info = &msg->segment_info;
+	info->cookie = m->cookie;
+	ret = export_add(s, m->name, &seg);
+	if (seg) {
+		mutex_lock(&seg->lock);
+		if (seg->dead) {
+			/* Perhaps before the export was on the list. */
+			queue_work(rmp_wq, &s->changed_work);
+			ret = -ENOENT;
+		}
+	}
+	if (ret == -ENOENT) {
+		info->status = RMPOOL_REASON_SEGMENT_UNKNOWN;
+	} else if (ret) {
+		info->status = RMPOOL_REASON_OPENS;
+	} else {
+		info->segment = seg->id;
+		info->nr_regions = seg->nr_regions;
+		info->generation = seg->generation;
+		info->size = seg->size;
+	}
 	rmp_session_send(s, msg);
+	if (seg) {
+		mutex_unlock(&seg->lock);
+		rmp_segment_put(seg);
+	}
 	kfree(msg);
 	return 0;
 }
@@ -276,6 +322,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 	return any || keys_write_bare(w, &run);
 }
 
+/* seg->lock held. */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 		       const struct rmp_wire_cursor *from,
 		       struct rmp_msg_keys *keys)
@@ -285,7 +332,6 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 	struct rmp_region *region;
 
 	keys->last = 1;
-	mutex_lock(&seg->lock);
 	keys->generation = seg->generation;
 	mt_for_each(&seg->regions, region, index, ULONG_MAX) {
 		if (region->offset != from->region) {
@@ -300,7 +346,6 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 			break;
 		}
 	}
-	mutex_unlock(&seg->lock);
 }
 
 static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
@@ -328,13 +373,17 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	if (ret)
 		goto out;
 	keys.last = 1;
-	if (seg)
+	if (seg) {
+		mutex_lock(&seg->lock);
 		keys_write(&w, seg, &m->from, &keys);
+	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {
 		rmp_control_send_raw(&s->ctl, buf, ret);
 		ret = 0;
 	}
+	if (seg)
+		mutex_unlock(&seg->lock);
 out:
 	if (seg)
 		rmp_segment_put(seg);
@@ -372,17 +421,13 @@ void rmp_export_init(struct rmp_session *s)
 void rmp_export_destroy(struct rmp_session *s)
 {
 	struct rmp_open_revoke *open, *next_open;
-	struct rmp_export *ex, *next;
 	LIST_HEAD(exports);
 	LIST_HEAD(revokes);
 
 	mutex_lock(&s->export_lock);
 	list_splice_init(&s->exports, &exports);
 	mutex_unlock(&s->export_lock);
-	list_for_each_entry_safe(ex, next, &exports, node) {
-		rmp_segment_unsubscribe(&ex->sub);
-		kfree(ex);
-	}
+	exports_free(&exports);
 	cancel_work_sync(&s->changed_work);
 	mutex_lock(&s->export_lock);
 	list_splice_init(&s->revokes, &revokes);

@@ -84,7 +84,9 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 		list_del_init(&req->done_node);
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
-		flow_note_deadline(flow, req->deadline);
+		/* The sweep of who took its region back has not met it. */
+		flow_note_deadline(flow, request_blocked(req) ? jiffies :
+							       req->deadline);
 	}
 	spin_unlock_bh(&flow->lock);
 }
@@ -130,14 +132,19 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
-		return false;
-
 	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
 				      req->local_pos, &local, &lkey);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 req->remote_pos, &remote, &rkey);
+	/* The peer may have taken the keys of a device back since the look above. */
+	if (!local_rest || !remote_rest) {
+		*nowhere = true;
+		return false;
+	}
+	slice = rmp_qp_slice(qp);
+	if (WARN_ON_ONCE(!slice))
+		return false;
+
 	slice->req = req;
 	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
 				      qp->max_slice);
@@ -171,6 +178,7 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			    bool *full)
 {
 	struct rmp_request *req, *next;
+	LIST_HEAD(skipped);
 	u32 passed = 0;
 	bool any = false;
 
@@ -199,8 +207,11 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			*full = true;
 			break;
 		}
+		/* Others are looked at first next time. */
+		list_move_tail(&req->queue, &skipped);
 		passed++;
 	}
+	list_splice_tail(&skipped, &flow->queue[class]);
 	return any;
 }
 

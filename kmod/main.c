@@ -80,7 +80,9 @@ static int __init rmp_init(void)
 	int ret = -ENOMEM;
 
 	uuid_gen(&rmp_uuid);
-	rmp_wq = alloc_workqueue("rmpool", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	/* More at once than connect requests may wait in it (cm.c). */
+	rmp_wq = alloc_workqueue("rmpool", WQ_UNBOUND | WQ_MEM_RECLAIM,
+				 WQ_MAX_ACTIVE);
 	if (!rmp_wq)
 		return -ENOMEM;
 	ret = rmp_segment_init(&segment_ops);

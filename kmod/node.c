@@ -31,6 +31,7 @@ MODULE_PARM_DESC(accept, "who may connect: table (the peer table) or any");
 static DEFINE_MUTEX(rmp_node_lock);
 static struct rmp_node rmp_this_node;
 static struct rmp_listener *rmp_listener;
+static bool rmp_node_closed;
 
 static void node_any(struct sockaddr_storage *addr, u16 port, bool ipv6)
 {
@@ -131,6 +132,22 @@ int rmp_node_set(const struct rmp_node *node)
 	return ret;
 }
 
+void rmp_node_device_changed(void)
+{
+	int ret = 0;
+
+	mutex_lock(&rmp_node_lock);
+	if (!rmp_node_closed && !rmp_cm_listening(rmp_listener)) {
+		rmp_cm_unlisten(rmp_listener);
+		rmp_listener = NULL;
+		ret = rmp_cm_listen(&rmp_this_node.listen, &rmp_listener);
+	}
+	mutex_unlock(&rmp_node_lock);
+	if (ret)
+		pr_warn_ratelimited("cannot listen at %pISpc: %pe\n",
+				    &rmp_this_node.listen, ERR_PTR(ret));
+}
+
 int rmp_node_init(void)
 {
 	struct rmp_node *node = &rmp_this_node;
@@ -181,6 +198,7 @@ int rmp_node_init(void)
 void rmp_node_exit(void)
 {
 	mutex_lock(&rmp_node_lock);
+	rmp_node_closed = true;
 	rmp_cm_unlisten(rmp_listener);
 	rmp_listener = NULL;
 	mutex_unlock(&rmp_node_lock);

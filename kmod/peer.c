@@ -482,13 +482,14 @@ static int peer_device_removed(struct rmp_peer *peer, void *arg)
 			flush = true;
 		} else {
 			flush = rmp_rails_device_removed(s, dev);
-			if (s->live)
-				rmp_session_send_devices(s);
+			rmp_session_send_devices(s);
 		}
 	} else if (peer->connecting && peer->connecting->dev == dev) {
-		rmp_conn_abort(peer->connecting);
 		flush = true;
 	}
+	/* Whatever the worker connects just now: do not wait for it. */
+	if (flush && peer->connecting)
+		rmp_conn_abort(peer->connecting);
 	mutex_unlock(&peer->lock);
 	if (flush) {
 		rmp_peer_kick(peer);
@@ -504,22 +505,24 @@ void rmp_peer_device_removed(struct rmp_device *dev)
 
 static int peer_device_changed(struct rmp_peer *peer, void *arg)
 {
-	struct rmp_session *s = rmp_session_get(peer);
+	struct rmp_session *s;
 
-	if (!s)
-		return 0;
 	mutex_lock(&peer->lock);
-	rmp_rails_device_changed(s, arg);
-	s->pair_again = true;
+	s = peer->session;
+	if (s) {
+		rmp_rails_device_changed(s, arg);
+		s->pair_again = true;
+		rmp_session_send_devices(s);
+	}
 	mutex_unlock(&peer->lock);
-	rmp_session_send_devices(s);
-	rmp_peer_kick(peer);
-	rmp_session_put(s);
+	if (s)
+		rmp_peer_kick(peer);
 	return 0;
 }
 
 void rmp_peer_device_changed(struct rmp_device *dev)
 {
+	rmp_node_device_changed();
 	rmp_peer_walk("", peer_device_changed, dev);
 }
 

@@ -67,7 +67,7 @@ struct rmp_rail {
  *	What can no longer be posted is to be failed. Must not wait.
  * @qp_create: an object with an initialised &struct rmp_conn whose setup makes
  *	a data QP for @rail; not connected yet
- * @qp_start: it is connected: post on it
+ * @qp_start: it is connected: post on it. Must not wait.
  * @qp_destroy: post no more, disconnect, wait for all work requests, free. Also
  *	for one that was never started.
  * @event: the peer is new, has changed its state, or is gone

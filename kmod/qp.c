@@ -59,7 +59,9 @@ static void qp_stop(struct rmp_qp *qp)
 	spin_lock_bh(&flow->lock);
 	if (qp->up) {
 		qp->up = false;
-		r->qps[qp->index] = NULL;
+		/* Its successor may be there already. */
+		if (r->qps[qp->index] == &qp->s)
+			r->qps[qp->index] = NULL;
 		for (i = 0; i < RMP_SCHED_QPS; i++)
 			others |= !!r->qps[i];
 		if (!others)
@@ -176,9 +178,16 @@ static int qp_setup(struct rmp_conn *conn)
 	struct rmp_port port;
 	int ret;
 
+	/* Keys of one device mean something else on another, and an address may
+	 * belong to two.
+	 */
+	if (conn->dev != qp->rail->dev)
+		return -ENODEV;
 	ret = rmp_device_port(conn->dev, conn->port_num, &port);
 	if (ret)
 		return ret;
+	if (!port.max_msg)
+		return -ENODEV;
 	qp->max_slice = min_t(u32, clamp(rmp_max_slice, 4096U, 1U << 30),
 			      port.max_msg);
 	return rmp_conn_create_qp(conn, conn->dev->data_pd, qp->s.depth, 0,

@@ -10,8 +10,8 @@
  * side, the worker destroys it, and the initiator connects it anew.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
- * rail->conns when they are up and taken out before they are destroyed; both
- * sides of that run outside of the lock.
+ * rail->conns and started when they are up, and taken out before they are
+ * destroyed, which happens outside of the lock.
  *
  * Lifetime: a rail is referenced by the session's table and by a connection
  * being accepted on it. Its device reference goes with it, so a rail of a
@@ -148,18 +148,18 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	bool ok;
 
 	mutex_lock(&peer->lock);
-	ok = !s->closing && !rail->going && !rail->conns[qp];
-	if (ok)
+	ok = !s->closing && !rail->going && !rail->conns[qp] &&
+	     qp < rail->nr_qps && rmp_conn_up(conn);
+	if (ok) {
 		rail->conns[qp] = conn;
-	mutex_unlock(&peer->lock);
-	if (!ok)
-		return false;
-	rmp_peer_ops->qp_start(conn);
-	mutex_lock(&peer->lock);
-	rails_update_state(s);
+		/* As soon as the lock is dropped, the worker may destroy it. */
+		rmp_peer_ops->qp_start(conn);
+		rails_update_state(s);
+	}
 	rmp_peer_unlock(peer);
-	rmp_peer_ops->flow_kick(rail->flow);
-	return true;
+	if (ok)
+		rmp_peer_ops->flow_kick(rail->flow);
+	return ok;
 }
 
 /* Takes queue pairs out that failed, or all of a rail that goes. */
@@ -170,10 +170,12 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 	u32 i, nr = 0;
 
 	mutex_lock(&peer->lock);
-	for (i = 0; i < rail->nr_qps; i++) {
+	/* The peer may have told fewer tokens than last time. */
+	for (i = 0; i < RMP_QPS_MAX; i++) {
 		struct rmp_conn *conn = rail->conns[i];
 
-		if (conn && (rail->going || !rmp_conn_up(conn))) {
+		if (conn && (rail->going || i >= rail->nr_qps ||
+			     !rmp_conn_up(conn))) {
 			gone[nr++] = conn;
 			rail->conns[i] = NULL;
 		}

@@ -123,6 +123,7 @@ static void rseg_free_unused(struct rmp_rseg *rseg)
 static void rseg_gone(struct rmp_rseg *rseg, u32 reason)
 {
 	rseg->reason = reason;
+	WRITE_ONCE(rseg->fetching, false);
 	rseg_set(rseg, RSEG_GONE);
 	rmp_keycache_clear(&rseg->keys);
 	rseg_free_unused(rseg);
@@ -149,13 +150,18 @@ static int rseg_send_get(struct rmp_session *s, u32 id,
 /* Asks for all keys again; what is there stays in use meanwhile. */
 static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
 {
+	int ret;
+
 	if (rseg->fetching) {
 		rseg->again = true;
 		return 0;
 	}
 	rseg->fetching = true;
 	rmp_keycache_begin(&rseg->keys);
-	return rseg_send_get(s, rseg->id, NULL);
+	ret = rseg_send_get(s, rseg->id, NULL);
+	if (ret)
+		rseg->fetching = false;
+	return ret;
 }
 
 static int rseg_start(struct rmp_session *s, struct rmp_rseg *rseg)
@@ -523,7 +529,8 @@ static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 		s = rmp_session_get(peer);
 		if (s) {
 			mutex_lock(&peer->rseg_lock);
-			if (rseg->state == RSEG_DOWN)
+			/* A session that ends may be past resetting us. */
+			if (rseg->state == RSEG_DOWN && !READ_ONCE(s->closing))
 				rseg_start(s, rseg);
 			mutex_unlock(&peer->rseg_lock);
 			rmp_session_put(s);

@@ -336,21 +336,22 @@ void rmp_session_break(struct rmp_session *s, int error, u32 reason)
 	rmp_peer_kick(s->peer);
 }
 
-/* peer->lock held. The control connection is up. */
-static void session_install(struct rmp_peer *peer, struct rmp_session *s)
+/* peer->lock held. The control connection is up, and HELLO queued, so that it
+ * goes first. As soon as the lock is dropped, the worker may tear @s down.
+ */
+static int session_install(struct rmp_peer *peer, struct rmp_session *s)
 {
+	/* Its removal has asked this peer already, or will when we are done. */
+	if (READ_ONCE(s->ctl.conn.dev->going))
+		return -ENODEV;
 	s->deadline = jiffies + connect_timeout();
 	peer->session = s;
 	if (peer->state != RMPOOL_PEER_CONNECTING)
 		rmp_peer_set_state(peer, RMPOOL_PEER_CONNECTING);
-}
-
-static void session_begin(struct rmp_session *s)
-{
-	rmp_control_start(&s->ctl);
-	session_send_hello(s);
+	/* Behind HELLO. Under the lock, so that no change is missed. */
 	rmp_session_send_devices(s);
-	rmp_peer_kick(s->peer);
+	rmp_control_start(&s->ctl);
+	return 0;
 }
 
 /* peer->lock held. */
@@ -429,6 +430,8 @@ static void session_connect(struct rmp_peer *peer)
 			       &peer->addr, &req, connect_timeout());
 	reason = s->ctl.conn.reason;
 	memcpy(s->uuid, s->ctl.conn.reply.uuid, sizeof(s->uuid));
+	if (!ret)
+		session_send_hello(s);
 
 	mutex_lock(&peer->lock);
 	peer->connecting = NULL;
@@ -439,16 +442,14 @@ static void session_connect(struct rmp_peer *peer)
 		reason = RMPOOL_REASON_PEER_SELF;
 	}
 	if (!ret)
-		session_install(peer, s);
-	else if (!peer->session && !peer->incoming)
+		ret = session_install(peer, s);
+	if (ret && !peer->session && !peer->incoming)
 		peer_failed(peer, ret, reason);
 	rmp_peer_unlock(peer);
 
 	if (ret) {
 		rmp_control_destroy(&s->ctl);
 		rmp_session_put(s);
-	} else {
-		session_begin(s);
 	}
 }
 
@@ -573,16 +574,16 @@ static void incoming_control(struct rmp_cm_request *req)
 		ret = -ENOMEM;
 		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
 	}
+	if (!ret)
+		session_send_hello(s);
 	mutex_lock(&peer->lock);
 	peer->incoming = false;
 	if (!ret && (peer->session || peer->removed))
 		ret = -ECANCELED;
 	if (!ret)
-		session_install(peer, s);
+		ret = session_install(peer, s);
 	rmp_peer_unlock(peer);
-	if (!ret) {
-		session_begin(s);
-	} else if (s) {
+	if (ret && s) {
 		rmp_control_destroy(&s->ctl);
 		rmp_session_put(s);
 	}

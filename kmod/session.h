@@ -164,6 +164,8 @@ int rmp_node_init(void);
 /* No request comes in after this. */
 void rmp_node_exit(void);
 bool rmp_node_accepts_any(void);
+/* Listens again, if the listener went with its device. */
+void rmp_node_device_changed(void);
 /* Where to connect from: the address listened at, or ss_family 0. */
 void rmp_node_source(struct sockaddr_storage *addr);
 

@@ -21,7 +21,6 @@ struct rmp_ring;
  * @ring: completion ring or NULL; set once, with release order
  * @lock: guards @requests
  * @requests: all requests of the file
- * @dead: release() has begun: report to nobody
  * @setup: serialises the set-up of the ring
  */
 struct rmp_file {
@@ -33,7 +32,6 @@ struct rmp_file {
 	struct rmp_ring *ring;
 	spinlock_t lock;	/* of requests */
 	struct list_head requests;
-	bool dead;
 	struct mutex setup;	/* of ring */
 	struct work_struct work;
 };

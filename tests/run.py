@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -39,7 +40,7 @@ def make(*words):
     return done
 
 
-def build(chosen):
+def build(chosen, todo):
     """User space and a module for each kernel; the number of builds that failed."""
     failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
     for kernel in chosen:
@@ -48,6 +49,8 @@ def build(chosen):
         for line in warnings:
             say(line)
         failed += bool(done.returncode or warnings)
+    if any("dkms" in suite.name for suite in todo):
+        failed += bool(make("dkms-tarball").returncode)
     return failed
 
 
@@ -58,7 +61,11 @@ def host_programs(wanted):
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
+        ("abi_32bit", [unit / "abi_32bit.py"]),
+        ("backport", [unit / "backport.sh"]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
+        ("readme", [unit / "readme.sh", TREE]),
+        ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
     return [(name, command) for name, command in found if wanted in name]
@@ -88,7 +95,7 @@ def unit_tests(wanted):
     for name, command in host_programs(wanted):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=600,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=300,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:
@@ -142,6 +149,11 @@ def main():
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
+    # nohup and the background of a shell have some of these ignored, and what
+    # tests Ctrl-C would inherit that.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
         chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS)]
@@ -149,7 +161,7 @@ def main():
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
-    failed_builds = build(chosen)
+    failed_builds = build(chosen, todo)
     if args.build_only:
         return 1 if failed_builds else 0
     say(f"-- built in {time.monotonic() - began:.0f} s")

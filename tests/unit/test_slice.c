@@ -164,6 +164,11 @@ static void no_truncation(void **state)
 					  UINT32_MAX), UINT32_MAX);
 	assert_int_equal(rmp_slice_length(UINT64_MAX, 4 * GIB + 3, UINT64_MAX,
 					  UINT32_MAX), UINT32_MAX);
+	/* A border nearer than the end, but not than its lower 32 bits. */
+	assert_int_equal(rmp_slice_length(4 * GIB + 16, 100, 4 * GIB, 1U << 20),
+			 100);
+	assert_int_equal(rmp_slice_length(4 * GIB + 16, 4 * GIB, 100, 1U << 20),
+			 100);
 }
 
 /* 16 GiB at odd addresses, in chunks of 2 MiB and of 1 GiB. */

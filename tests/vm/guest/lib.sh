@@ -63,7 +63,7 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 		not_ok "$name" "succeeded"
 	elif [ $status -ge 124 ]; then
 		not_ok "$name" "exit $status (killed or hung)"
-	elif ! grep -qF -- "$text" "$out"; then
+	elif [ -n "$text" ] && ! grep -qF -- "$text" "$out"; then
 		not_ok "$name" "exit $status, but without '$text': $(tail -n 3 "$out" | tr '\n' ' ')"
 		status=0
 	else
@@ -73,6 +73,33 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 	fi
 	rm -f "$out"
 	return 1
+}
+
+# A program that tells its own tests, one on each line: "ok TEST", "not ok TEST: WHY",
+# "skip TEST: WHY". It must end well unless one of them failed.
+check_lines()	# NAME COMMAND [ARG...]
+{
+	local name=$1 line told= bad= status=
+
+	shift
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "$name: ${line#ok }"; told=1 ;;
+		"not ok "*)
+			line=${line#not ok }
+			not_ok "$name: ${line%%: *}" "${line#*: }"
+			told=1 bad=1
+			;;
+		"skip "*) line=${line#skip }; skip "$name: ${line%%: *}" "${line#*: }" ;;
+		".exit "*) status=${line#.exit } ;;
+		*) echo "$line" ;;
+		esac
+	done < <("$@" 2>&1; echo; echo ".exit $?")
+	if [ -z "$told" ] || { [ "$status" != 0 ] && [ -z "$bad" ]; }; then
+		not_ok "$name" "exit $status, ${told:-no} tests told"
+		return 1
+	fi
+	[ -z "$bad" ]
 }
 
 # Two strings that must be the same: one test.
@@ -106,12 +133,20 @@ barrier()	# NAME [SECONDS]
 
 # ---- state of the machine --------------------------------------------------
 
-# Pages under long-term pins, by everyone.
+# Pages under long-term pins, by everyone. Processors count for themselves until
+# they are asked.
 pinned_pages()
 {
-	awk '$1 == "nr_foll_pin_acquired" { n += $2 }
-	     $1 == "nr_foll_pin_released" { n -= $2 }
-	     END { print n + 0 }' /proc/vmstat
+	local name value pages=0
+
+	cat /proc/sys/vm/stat_refresh 2>/dev/null
+	while read -r name value; do
+		case $name in
+		nr_foll_pin_acquired) pages=$((pages + value)) ;;
+		nr_foll_pin_released) pages=$((pages - value)) ;;
+		esac
+	done </proc/vmstat
+	echo $pages
 }
 
 # Lines of the kernel log since this suite began.
@@ -127,8 +162,10 @@ kernel_log()
 # Where the module for this kernel was built.
 module_file()
 {
-	echo "$RMPOOL_BUILD/kmod-$(uname -r)/rmpool.ko"
+	echo "$RMPOOL_BUILD/kmod-$KVER/rmpool.ko"
 }
+
+module_needs_loaded=
 
 module_load()	# [PARAMETER=VALUE...]
 {
@@ -137,9 +174,12 @@ module_load()	# [PARAMETER=VALUE...]
 	[ -d /sys/module/rmpool ] && return 0
 	ko=$(module_file)
 	[ -f "$ko" ] || { echo "$ko is not built" >&2; return 1; }
-	deps=$(modinfo -F depends "$ko")
-	# shellcheck disable=SC2086 # a list of names
-	[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
+	if [ -z "$module_needs_loaded" ]; then
+		deps=$(modinfo -F depends "$ko")
+		# shellcheck disable=SC2086 # a list of names
+		[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
+		module_needs_loaded=1
+	fi
 	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
 }
 
@@ -169,29 +209,33 @@ rail_address6()	# NUMBER RAIL
 # The cards are told apart by their address: 52:54:00:77:RAIL:NUMBER.
 rails_up()
 {
-	local dev rail
+	local dev rail mac commands=$'link set lo up\n'
 
-	ip link set lo up
 	for dev in /sys/class/net/*; do
-		case $(cat "$dev/address") in
+		read -r mac <"$dev/address"
+		case $mac in
 		52:54:00:77:*) ;;
 		*) continue ;;
 		esac
-		rail=$(cut -d: -f5 "$dev/address")
-		rail=$((16#$rail))
-		ip link set "${dev##*/}" name "data$rail" &&
-			ip link set "data$rail" up &&
-			ip addr add "$(rail_address "$VM_NUMBER" "$rail")/24" dev "data$rail" &&
-			ip addr add "$(rail_address6 "$VM_NUMBER" "$rail")/64" dev "data$rail" nodad ||
-			return 1
+		rail=$((16#${mac:12:2}))
+		commands+="link set ${dev##*/} name data$rail
+			link set data$rail up
+			addr add $(rail_address "$VM_NUMBER" "$rail")/24 dev data$rail
+			addr add $(rail_address6 "$VM_NUMBER" "$rail")/64 dev data$rail nodad
+"
 	done
 	# Two cards in one machine: answer only for the address asked.
-	sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+	echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
+	echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce
+	ip -batch - <<<"$commands"
 }
 
 rxe_active()	# NAME
 {
-	[ "$(cat "/sys/class/infiniband/$1/ports/1/state" 2>/dev/null)" = "4: ACTIVE" ]
+	local state
+
+	{ read -r state <"/sys/class/infiniband/$1/ports/1/state"; } 2>/dev/null
+	[ "$state" = "4: ACTIVE" ]
 }
 
 rxe_add()	# RAIL

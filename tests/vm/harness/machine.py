@@ -18,8 +18,11 @@ CONTROL_PORTS = 8
 LINE_LIMIT = 1 << 20
 MTU = 4200              # gives an RDMA MTU of 4096
 # Emulated, these make a guest slower: a fifth page table level, "fast" string
-# moves of single bytes, and carry-less multiplication for rxe's checksums.
-TCG_CPU = "max,-la57,-erms,-fsrm,-pclmulqdq"
+# moves of single bytes, and carry-less multiplication for rxe's checksums (the
+# kernel's AES code uses it without asking: so no AES either). And QEMU before 8.0
+# leaves wrong flags behind cmpxchg16b: an interrupt right after it, most likely
+# in the slab allocator of newer kernels, ends in a double fault now and then.
+TCG_CPU = "max,-la57,-erms,-fsrm,-pclmulqdq,-vpclmulqdq,-aes,-vaes,-cx16"
 
 
 class MachineError(Exception):

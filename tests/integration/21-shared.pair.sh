@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+# vm: timeout=180
+#
+# Rails and QPs are there once, for all processes and threads: both rails carry
+# their part, a second process needs no QP of its own, and the ring tells each
+# thread about what ended.
+. "$RMPOOL_TREE/tests/vm/guest/lib.sh"
+. "$RMPOOL_TREE/tests/programs/talk.sh"
+
+rails_ready()	# NUMBER
+{
+	[ "$(rmpool -j peer list | grep -c '"state": "up"')" = "$1" ]
+}
+
+# What rail 0 and rail 1 have carried so far.
+put_bytes()
+{
+	rmpool -j peer list | python3 -c '
+import json, sys
+rails = json.load(sys.stdin)["peers"][0]["rails"]
+print(*(r["put_bytes"] for r in sorted(rails, key=lambda r: r["index"])))'
+}
+
+check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
+barrier peers
+
+if [ "$VM" = b ]; then
+	talk_start host memhost sizes sizes
+	same "published" published "$(talk_hear host)"
+	talk_start slots memhost slots slots
+	same "slots published" published "$(talk_hear slots)"
+	same "slots filled" ok "$(talk_ask slots fill 9)"
+	barrier ready
+	barrier end 180
+	check "host ends" talk_end host
+	check "slots host ends" talk_end slots
+else
+	barrier ready
+	check "the completion ring" ringtest b/sizes
+
+	check "both rails up" wait_until 20 rails_ready 2
+	read -r zero one <<<"$(put_bytes)"
+	check "64 MiB in puts of 1 MiB" xfer balance b/sizes sizes
+	read -r zero_now one_now <<<"$(put_bytes)"
+	zero=$((zero_now - zero))
+	one=$((one_now - one))
+	echo "rail 0: $zero, rail 1: $one"
+	same "all bytes counted" $((64 << 20)) $((zero + one))
+	check "each rail carries 40 to 60 %" \
+		[ $((zero * 100)) -ge $((40 << 26)) -a $((zero * 100)) -le $((60 << 26)) ]
+
+	before=$(connected_qps)
+	check "there are QPs" test -n "$before"
+	talk_start first xfer hold b/sizes sizes
+	same "first process transfers" "done" "$(talk_hear first)"
+	talk_start second xfer hold b/sizes sizes
+	same "second process transfers" "done" "$(talk_hear second)"
+	same "the same QPs for two processes" "$before" "$(connected_qps)"
+	check "first goes on and ends" talk_end first
+	check "second goes on and ends" talk_end second
+	same "the same QPs afterwards" "$before" "$(connected_qps)"
+
+	check "threads share a ring" xfer threads b/slots 9 4000
+	barrier end
+fi
