@@ -31,7 +31,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
 .PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
-	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-tarball
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-build
 
 all: lib tools module-if-possible
 
@@ -286,16 +286,15 @@ dkms-remove:
 	! getent group rmpool >/dev/null || groupdel rmpool
 
 # For the tests: what DKMS makes of the sources for all kernels, in a place of its own.
-DKMS_TARBALL := $B/dkms/rmpool.dkms.tar.gz
-dkms-tarball: $(DKMS_TARBALL)
-$(DKMS_TARBALL): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
+DKMS_BUILT := $B/dkms/built
+dkms-build: $(DKMS_BUILT)
+$(DKMS_BUILT): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
 	rm -rf $(@D)
 	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
-	DKMS='$(DKMS_SCRATCH)' packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
-	$(DKMS_SCRATCH) mktarball -m rmpool -v '$(VERSION)' --all --archive $(@F)
-	mv $(@D)/tree/rmpool/'$(VERSION)'/tarball/$(@F) $@
-DKMS_SCRATCH = dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
-	--installtree $(CURDIR)/$(@D)/modules
+	DKMS='dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
+		--installtree $(CURDIR)/$(@D)/modules' \
+		packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
+	touch $@
 
 clean:
 	rm -rf $B

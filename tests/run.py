@@ -50,7 +50,7 @@ def build(chosen, todo):
             say(line)
         failed += bool(done.returncode or warnings)
     if any("dkms" in suite.name for suite in todo):
-        failed += bool(make("dkms-tarball").returncode)
+        failed += bool(make("dkms-build").returncode)
     return failed
 
 
