@@ -30,7 +30,7 @@ TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
-.PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
+.PHONY: all help module kunit lib tools deps demo check vm vmctl unit coverage lint clean \
 	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-build
 
 all: lib tools module-if-possible
@@ -39,12 +39,14 @@ help:
 	@echo 'Targets (all output goes to $B/):'
 	@echo '  all            module for the running kernel (or KDIR=...), library, tool'
 	@echo '  module         the module; KDIR=/lib/modules/VERSION/build for another kernel'
+	@echo '  kunit          the module and its KUnit suites, for a kernel with CONFIG_KUNIT'
 	@echo '  lib tools      librmpool (static, shared, pkg-config file); the rmpool tool'
 	@echo '  deps           install the Debian packages that building and testing need'
 	@echo '  demo           two virtual machines share memory, with a real file'
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
 	@echo '                 T=name selects suites, K=6.1 a kernel'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12, PAIR=1)'
+	@echo '  coverage       how much of the pure files of kmod/ their suites run'
 	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
@@ -70,17 +72,18 @@ KBUILD_TREE := $B/kmod-$(KVER)
 .PHONY: module-if-possible
 module-if-possible: module
 
-module: | $B
+module kunit: | $B
 	@test -n '$(KVER)' || { echo '$(KDIR): no configured kernel tree' >&2; exit 1; }
 	@mkdir -p $(KBUILD_TREE)
 	@find $(KBUILD_TREE) -xtype l -delete
-	@cp -rsf $(CURDIR)/Kbuild $(CURDIR)/dkms.conf $(CURDIR)/kmod $(CURDIR)/uapi $(KBUILD_TREE)/
-	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KBUILD_TREE) modules
+	@cp -rsf $(CURDIR)/Kbuild $(CURDIR)/dkms.conf $(CURDIR)/kmod $(CURDIR)/kunit $(CURDIR)/uapi \
+		$(KBUILD_TREE)/
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KBUILD_TREE) $(if $(filter kunit,$@),RMPOOL_KUNIT=y) modules
 else
 .PHONY: module-if-possible
 module-if-possible:
 	@echo '$(NO_KDIR)'
-module:
+module kunit:
 	@echo '$(NO_KDIR)' >&2; exit 1
 endif
 
@@ -134,24 +137,48 @@ $B/bin/rmpool: $(TOOL_OBJ) $B/lib/librmpool.so
 
 # ---- unit tests -------------------------------------------------------------
 # Each tests/unit/test_*.c is one program, with sanitizers, linked with the
-# library and with the sources that a line in it names:
-#	// SOURCES: kmod/wire.c
-# Those of the tool, test_cli*.c, get tests/unit/cli_*.c and the tool, whose
+# library. Those of the tool, test_cli*.c, get tests/unit/cli_*.c and the tool, whose
 # main() has another name for them.
 
 UNIT_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 U := $B/unit
 
-unit: $(UNIT) $B/tests/unit/header $B/tests/unit/hello
+# Files of the module that need nothing of a kernel: their KUnit suites, kunit/NAME_test.c,
+# are programs here as well. Headers that the kernel has and the host does not
+# are tests/unit/kernel/kernel.h, by each of their names.
+PURE := slice sched wire endpoint keycache
+KUNIT_HOST := $(PURE:%=$B/tests/unit/kunit_%)
 
-$U/kmod/%.o: kmod/%.c | $B
+unit: $(UNIT) $(KUNIT_HOST) $B/tests/unit/header $B/tests/unit/hello
+
+KERNEL_HEADERS := $(addprefix $U/include/linux/,bitops.h err.h maple_tree.h minmax.h overflow.h \
+	rcupdate.h refcount.h sched.h slab.h uuid.h workqueue.h xarray.h)
+KUNIT_FLAGS = $(OURS) -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter \
+	$(if $(WERROR),-Werror) -iquote kmod -Ikunit -Itests/unit/kernel -I$U/include
+
+$(KERNEL_HEADERS): | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -iquote kmod -Wall -Wextra $(if $(WERROR),-Werror) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	@echo '#include "kernel.h"' >$@
+
+$(KUNIT_HOST): $B/tests/unit/kunit_%: kunit/%_test.c $(KERNEL_HEADERS)
+	@mkdir -p $(@D) $U/kunit
+	$(CC) $(KUNIT_FLAGS) $(UNIT_FLAGS) -MMD -MP -MF $U/kunit/$*.d -o $@ $<
+
+COVERAGE := $(PURE:%=$B/coverage/%)
+$(COVERAGE): $B/coverage/%: kunit/%_test.c $(KERNEL_HEADERS) $(wildcard kmod/*.[ch] kunit/*.h) \
+		$(wildcard tests/unit/kernel/*.h tests/unit/kernel/*/*.h)
+	@mkdir -p $(@D)
+	@rm -f $@.gcda
+	$(CC) $(KUNIT_FLAGS) -O0 --coverage -c -o $@.o $<
+	$(CC) --coverage -o $@ $@.o
+
+coverage: $(COVERAGE)
+	@tests/coverage.py --least 90 $(COVERAGE)
 
 $U/%.o: %.c | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -iquote lib -iquote tools -iquote kmod $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	$(CC) $(OURS) -iquote lib -iquote tools $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
 
 $U/tools/main.o: OURS += -Dmain=rmpool_tool_main
 
@@ -163,8 +190,7 @@ $U/librmpool.a: $(LIB_SRC:%.c=$U/%.o)
 CLI_UNIT := $(patsubst %.c,$U/%.o,$(wildcard tests/unit/cli_*.c) $(TOOL_SRC))
 
 define unit_program
-$B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) \
-		$(patsubst %.c,$U/%.o,$(shell sed -n 's|^// SOURCES:||p' $(1))) $U/librmpool.a
+$B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) $U/librmpool.a
 	@mkdir -p $$(@D)
 	$$(CC) $$(UNIT_FLAGS) -o $$@ $$^ -lcmocka $$(LIBS) $$(TOOL_LIBS)
 endef

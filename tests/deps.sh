@@ -11,7 +11,7 @@ set -eu
 packages='build-essential make gcc python3 python3-yaml
 	qemu-system-x86 busybox-static kmod xz-utils udev
 	dkms sparse shellcheck codespell strace pkg-config
-	libmnl-dev libjansson-dev libcmocka-dev
+	libmnl-dev libjansson-dev libcmocka-dev libbsd-dev
 	perftest rdma-core rdmacm-utils ibverbs-utils libibverbs-dev librdmacm-dev
 	iproute2 procps iputils-ping groff-base'
 

@@ -58,6 +58,10 @@ def host_programs(wanted):
     """What runs on the host: (name, command). cmocka programs, and some scripts."""
     unit = TESTS / "unit"
     found = [(p.stem, [BUILD / "tests/unit" / p.stem]) for p in sorted(unit.glob("test_*.c"))]
+    # KUnit suites of pure files, as they run on the host.
+    kunit = (p.stem.removesuffix("_test") for p in sorted((TREE / "kunit").glob("*_test.c")))
+    found += [(f"kunit_{name}", [BUILD / f"tests/unit/kunit_{name}"]) for name in kunit
+              if (BUILD / f"tests/unit/kunit_{name}").exists()]
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
@@ -102,7 +106,7 @@ def unit_tests(wanted):
             output, status = f"{why}\n", -1
         (LOGS / f"{name}.unit").write_text(output)
         good, bad = host_results(output, status)
-        if name.startswith("test_") and not re.search(r"^(not )?ok ", output, re.MULTILINE):
+        if name.startswith(("test_", "kunit_")) and not re.search(r"^(not )?ok ", output, re.MULTILINE):
             good, bad = 0, 1    # a program of tests without a test
         say(f"{'not ok' if bad else 'ok'} unit {name}: {good} passed, {bad} failed")
         if bad:
