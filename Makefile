@@ -30,7 +30,7 @@ TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
-.PHONY: all help module kunit lib tools deps demo check vm vmctl unit coverage lint clean \
+.PHONY: all help module kunit lib tools deps demo check vm vmctl unit coverage fuzz lint clean \
 	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-build
 
 all: lib tools module-if-possible
@@ -47,6 +47,7 @@ help:
 	@echo '                 T=name selects suites, K=6.1 a kernel'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12, PAIR=1)'
 	@echo '  coverage       how much of the pure files of kmod/ their suites run'
+	@echo '  fuzz           libFuzzer on messages and endpoints (SECONDS=60 in all)'
 	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
@@ -149,8 +150,10 @@ U := $B/unit
 # are tests/unit/kernel/kernel.h, by each of their names.
 PURE := slice sched wire endpoint keycache
 KUNIT_HOST := $(PURE:%=$B/tests/unit/kunit_%)
+FUZZ := wire private endpoint
+CORPUS := $(FUZZ:%=$B/tests/unit/corpus_%)
 
-unit: $(UNIT) $(KUNIT_HOST) $B/tests/unit/header $B/tests/unit/hello
+unit: $(UNIT) $(KUNIT_HOST) $(CORPUS) $B/tests/unit/header $B/tests/unit/hello
 
 KERNEL_HEADERS := $(addprefix $U/include/linux/,bitops.h err.h maple_tree.h minmax.h overflow.h \
 	rcupdate.h refcount.h sched.h slab.h uuid.h workqueue.h xarray.h)
@@ -195,6 +198,23 @@ $B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) $U/lib
 	$$(CC) $$(UNIT_FLAGS) -o $$@ $$^ -lcmocka $$(LIBS) $$(TOOL_LIBS)
 endef
 $(foreach test,$(UNIT_SRC),$(eval $(call unit_program,$(test))))
+
+# Fuzz targets, tests/fuzz/fuzz_NAME.c: with libFuzzer, and as programs that take in
+# the corpus once.
+FUZZ_FLAGS = $(OURS) -Wall -Wextra $(if $(WERROR),-Werror) -iquote kmod $(UNIT_FLAGS)
+
+FUZZ_DEPS := tests/fuzz/fuzz.h $(wildcard kmod/*.[ch] lib/*.h lib/include/*.h uapi/linux/*.h)
+
+$(CORPUS): $B/tests/unit/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $U/librmpool.a $(FUZZ_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(FUZZ_FLAGS) -o $@ $< tests/fuzz/replay.c $U/librmpool.a $(LIBS)
+
+$(FUZZ:%=$B/fuzz/%): $B/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) $(FUZZ_DEPS)
+	@mkdir -p $(@D)
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(LIB_SRC) $(LIBS)
+
+fuzz: $(FUZZ:%=$B/fuzz/%)
+	@tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
 
 # The header from C++, and the example of the documentation.
 $B/tests/unit/header: tests/unit/header.cc lib/include/rmpool.h $B/lib/librmpool.so

@@ -8,7 +8,7 @@
 #	deps.sh --if-missing  only if something is missing
 set -eu
 
-packages='build-essential make gcc python3 python3-yaml
+packages='build-essential make gcc clang libclang-rt-dev python3 python3-yaml
 	qemu-system-x86 busybox-static kmod xz-utils udev
 	dkms sparse shellcheck codespell strace pkg-config
 	libmnl-dev libjansson-dev libcmocka-dev libbsd-dev

@@ -62,6 +62,8 @@ def host_programs(wanted):
     kunit = (p.stem.removesuffix("_test") for p in sorted((TREE / "kunit").glob("*_test.c")))
     found += [(f"kunit_{name}", [BUILD / f"tests/unit/kunit_{name}"]) for name in kunit
               if (BUILD / f"tests/unit/kunit_{name}").exists()]
+    found += [(f"corpus_{d.name}", [BUILD / f"tests/unit/corpus_{d.name}", d])
+              for d in sorted((TESTS / "fuzz/corpus").iterdir())]
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
@@ -106,7 +108,7 @@ def unit_tests(wanted):
             output, status = f"{why}\n", -1
         (LOGS / f"{name}.unit").write_text(output)
         good, bad = host_results(output, status)
-        if name.startswith(("test_", "kunit_")) and not re.search(r"^(not )?ok ", output, re.MULTILINE):
+        if name.startswith(("test_", "kunit_", "corpus_")) and not re.search(r"^(not )?ok ", output, re.MULTILINE):
             good, bad = 0, 1    # a program of tests without a test
         say(f"{'not ok' if bad else 'ok'} unit {name}: {good} passed, {bad} failed")
         if bad:
