@@ -39,9 +39,11 @@ static u64 read_one(struct kunit *test, struct rmp_ring *ring)
 	struct rmpool_completion *c = &ring->entries[head & ring->mask];
 	u64 cookie;
 
+	/* Pairs with the release of the kernel: entry before counter. */
 	KUNIT_ASSERT_NE(test, head, smp_load_acquire(ring->shared_tail));
 	cookie = c->cookie;
 	KUNIT_ASSERT_EQ(test, c->bytes, ~cookie);
+	/* Its place may be used once the entry was read. */
 	smp_store_release(ring->head, head + 1);
 	return cookie;
 }
@@ -363,6 +365,7 @@ static void test_writers(struct kunit *test)
 		}
 		cookie = ring->entries[*ring->head & ring->mask].cookie;
 		wrong += ring->entries[*ring->head & ring->mask].bytes != ~cookie;
+		/* As in read_one(). */
 		smp_store_release(ring->head, *ring->head + 1);
 		if (cookie >> 32 < WRITERS)
 			wrong += (u32)cookie != next[cookie >> 32]++;
