@@ -184,7 +184,7 @@ int rmp_node_init(void)
 		/* The IPv6 any address takes IPv4 as well. */
 		node_any(&node->listen, rmp_port, true);
 		ret = rmp_cm_listen(&node->listen, &rmp_listener);
-		if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
+		if (ret == -EAFNOSUPPORT) {
 			node_any(&node->listen, rmp_port, false);
 			ret = rmp_cm_listen(&node->listen, &rmp_listener);
 		}
