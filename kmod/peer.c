@@ -517,6 +517,8 @@ static int peer_device_changed(struct rmp_peer *peer, void *arg)
 	mutex_unlock(&peer->lock);
 	if (s)
 		rmp_peer_kick(peer);
+	/* Regions may just have been mapped on it. */
+	rmp_peer_ops->flow_kick(peer->flow);
 	return 0;
 }
 

@@ -270,6 +270,8 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 		rseg->fetching = false;
 		rseg->generation = m->generation;
 		rseg_set(rseg, RSEG_READY);
+		/* Keys of another device may be the way that was missing. */
+		rmp_peer_ops->flow_kick(peer->flow);
 		if (rseg->again) {
 			rseg->again = false;
 			ret = rseg_refetch(s, rseg);
@@ -400,6 +402,8 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 			rseg->again = true;
 	}
 	mutex_unlock(&peer->rseg_lock);
+	/* Who was just choosing that device has other ways, perhaps. */
+	rmp_peer_ops->flow_kick(peer->flow);
 }
 
 /* --------------------------------------------------------------- for callers */
