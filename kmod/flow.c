@@ -281,6 +281,7 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		list_add_tail(&req->done_node, done);
 }
 
+/* The first RMP_SWEEP of them: the lock is not held for thousands. */
 static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 			 enum ib_wc_status last, enum ib_wc_status others)
 {
@@ -294,6 +295,8 @@ static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 		enum ib_wc_status status = list_is_last(&slice->node, slices) ?
 					   last : others;
 
+		if (nr == RMP_SWEEP)
+			break;
 		nr++;
 		bytes += slice->len;
 		if (status != IB_WC_SUCCESS)
@@ -319,7 +322,8 @@ static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
 			  enum ib_wc_status status)
 {
-	slices_ended(qp, slices, status, IB_WC_SUCCESS);
+	while (!list_empty(slices))
+		slices_ended(qp, slices, status, IB_WC_SUCCESS);
 }
 
 void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,

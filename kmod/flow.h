@@ -167,7 +167,9 @@ void rmp_flow_run(struct rmp_flow *flow);
 /* Slices that ended, all of @qp; @status of the last, the others succeeded. */
 void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
 			  enum ib_wc_status status);
-/* Slices that failed, all of them. */
+/* Slices that failed, all of them: takes some off the list, so that the caller
+ * may let others run before it calls again for the rest.
+ */
 void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,
 			    enum ib_wc_status status);
 

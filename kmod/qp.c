@@ -123,7 +123,8 @@ static void qp_post_chain(struct rmp_qp *qp, struct list_head *chain)
 	list_splice(&taken, &qp->posted);
 	spin_unlock_bh(&qp->post_lock);
 	qp_failed(qp);
-	rmp_flow_slices_failed(qp, &failed, IB_WC_WR_FLUSH_ERR);
+	while (!list_empty(&failed))
+		rmp_flow_slices_failed(qp, &failed, IB_WC_WR_FLUSH_ERR);
 	spin_lock_bh(&qp->post_lock);
 }
 
@@ -238,6 +239,7 @@ struct rmp_conn *rmp_qp_create(struct rmp_rail *rail, u32 index)
 		slice->wr.wr.sg_list = &slice->sge;
 		slice->wr.wr.num_sge = 1;
 		list_add_tail(&slice->node, &qp->free);
+		cond_resched();
 	}
 	rmp_conn_init(&qp->conn, &qp_conn_ops, IB_ACCESS_REMOTE_READ |
 					       IB_ACCESS_REMOTE_WRITE);
@@ -270,8 +272,10 @@ void rmp_qp_destroy(struct rmp_conn *conn)
 	wait_for_completion(&qp->unused);
 	rmp_conn_destroy(conn);
 	/* Nothing should be left; if a driver lost a completion, it ends here. */
-	if (!list_empty(&qp->posted))
+	while (!list_empty(&qp->posted)) {
 		rmp_flow_slices_failed(qp, &qp->posted, IB_WC_WR_FLUSH_ERR);
+		cond_resched();
+	}
 	kvfree(qp->slices);
 	kfree(qp);
 }
