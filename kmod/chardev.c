@@ -36,6 +36,10 @@
 #include "segment.h"
 #include "transfer.h"
 
+/* For teardowns only: many at once may wait for peers, whose answers come by
+ * work items of the common queue.
+ */
+static struct workqueue_struct *rmp_close_wq;
 static atomic_t rmp_files = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(rmp_files_wait);
 
@@ -61,7 +65,7 @@ static void file_release(struct kref *ref)
 
 	/* The teardown has run: it held a reference. */
 	INIT_WORK(&file->work, file_free_work);
-	queue_work(rmp_wq, &file->work);
+	queue_work(rmp_close_wq, &file->work);
 }
 
 void rmp_file_put(struct rmp_file *file)
@@ -128,7 +132,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 	rmp_transfer_kill(file);
 	rmp_memory_kill(&file->mem);
 	INIT_WORK(&file->work, file_teardown_work);
-	queue_work(rmp_wq, &file->work);
+	queue_work(rmp_close_wq, &file->work);
 	return 0;
 }
 
@@ -576,11 +580,20 @@ static struct miscdevice rmp_misc = {
 
 int rmp_chardev_init(void)
 {
-	return misc_register(&rmp_misc);
+	int ret;
+
+	rmp_close_wq = alloc_workqueue("rmpool_close", WQ_UNBOUND, 0);
+	if (!rmp_close_wq)
+		return -ENOMEM;
+	ret = misc_register(&rmp_misc);
+	if (ret)
+		destroy_workqueue(rmp_close_wq);
+	return ret;
 }
 
 void rmp_chardev_exit(void)
 {
 	misc_deregister(&rmp_misc);
 	wait_event(rmp_files_wait, !atomic_read(&rmp_files));
+	destroy_workqueue(rmp_close_wq);
 }

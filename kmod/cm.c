@@ -258,7 +258,7 @@ static int rmp_cm_take_request(struct rdma_cm_id *id, struct rdma_cm_event *even
 		memcpy(req->data, event->param.conn.private_data, req->data_len);
 	else
 		req->data_len = 0;
-	queue_work(rmp_wq, &req->work);
+	queue_work(rmp_peers_wq, &req->work);
 	return 0;
 
 refuse:

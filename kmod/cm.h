@@ -79,7 +79,7 @@ struct rmp_cm_request {
 
 struct rmp_listener;
 
-/* @incoming is called on rmp_wq for each well-formed request; may sleep. */
+/* @incoming is called on rmp_peers_wq for each well-formed request; may sleep. */
 int rmp_cm_init(void (*incoming)(struct rmp_cm_request *req));
 /* All listeners must be closed before. Waits for @incoming to return. */
 void rmp_cm_exit(void);

@@ -65,7 +65,7 @@ void rmp_peer_put(struct rmp_peer *peer)
 
 void rmp_peer_kick(struct rmp_peer *peer)
 {
-	mod_delayed_work(rmp_wq, &peer->work, 0);
+	mod_delayed_work(rmp_peers_wq, &peer->work, 0);
 }
 
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer)

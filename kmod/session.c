@@ -512,7 +512,7 @@ void rmp_session_worker(struct work_struct *work)
 		}
 	}
 	if (next)
-		queue_delayed_work(rmp_wq, &peer->work, next);
+		queue_delayed_work(rmp_peers_wq, &peer->work, next);
 }
 
 /* ---------------------------------------------------------------- incoming */
