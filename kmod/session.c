@@ -489,10 +489,12 @@ void rmp_session_worker(struct work_struct *work)
 					     struct rmp_peer, work);
 	struct rmp_session *s;
 	unsigned long next = 0;
+	bool incoming;
 
 	/* Only this function takes peer->session away. */
 	mutex_lock(&peer->lock);
 	s = peer->session;
+	incoming = peer->incoming;
 	rmp_peer_unlock(peer);
 
 	if (s && (READ_ONCE(s->broken) || READ_ONCE(peer->removed))) {
@@ -503,7 +505,9 @@ void rmp_session_worker(struct work_struct *work)
 		next = session_maintain(s);
 		if (READ_ONCE(s->broken))
 			next = 1;
-	} else if (!READ_ONCE(peer->removed) && atomic_read(&peer->users)) {
+	} else if (incoming || READ_ONCE(peer->removed)) {
+		/* Who lets it in kicks when that is over. */
+	} else if (atomic_read(&peer->users)) {
 		if (time_before(jiffies, peer->next_try)) {
 			next = peer->next_try - jiffies;
 		} else {
