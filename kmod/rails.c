@@ -363,8 +363,11 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 	return 0;
 }
 
-/* What the initiator does for one rail; jiffies until the next time, 0: none. */
-static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail)
+/* What the initiator does for one rail; jiffies until the next time, 0: none.
+ * @failed: a queue pair did not connect, which may have taken long.
+ */
+static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
+				bool *failed)
 {
 	struct rmp_peer *peer = s->peer;
 	u32 qp, missing = 0, tokens;
@@ -401,6 +404,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail)
 			rail_failed(rail);
 			left = rail->next_try - jiffies;
 			mutex_unlock(&peer->lock);
+			*failed = true;
 			break;
 		}
 		rail->backoff = 0;
@@ -601,7 +605,8 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 	unsigned long next = 0, t;
-	u32 i;
+	bool failed = false;
+	u32 i, n;
 
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
@@ -627,10 +632,16 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 		rails_pair(s, false);
 	}
 	mutex_unlock(&peer->lock);
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
+	for (n = 0; n < RMP_RAILS_MAX; n++) {
+		i = (s->next_rail + n) % RMP_RAILS_MAX;
 		if (!s->rails[i] || READ_ONCE(s->broken))
 			continue;
-		t = rail_drive(s, s->rails[i]);
+		t = rail_drive(s, s->rails[i], &failed);
+		if (failed) {
+			/* After seconds perhaps: look at all else first. */
+			s->next_rail = i + 1;
+			return 1;
+		}
 		if (t && (!next || t < next))
 			next = t;
 	}

@@ -32,6 +32,7 @@
  * @uuid: of the peer
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
+ * @next_rail: which one is driven first; the worker's
  * @exports: of &struct rmp_export; under @export_lock
  */
 struct rmp_session {
@@ -56,6 +57,7 @@ struct rmp_session {
 	struct rmp_msg_devices devices;
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
+	u32 next_rail;
 
 	struct mutex export_lock;
 	struct list_head exports;
