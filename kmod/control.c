@@ -26,6 +26,11 @@
 #include <linux/slab.h>
 #include "control.h"
 
+/* Messages are small, and any Ethernet takes this: a link whose MTU is lowered
+ * later then does not stop the channel.
+ */
+#define RMP_CONTROL_MTU		IB_MTU_1024
+
 /* A queued message, encoded. */
 struct rmp_control_msg {
 	struct list_head node;
@@ -374,6 +379,7 @@ static int control_setup(struct rmp_conn *conn)
 	struct rmp_control *ctl = container_of(conn, struct rmp_control, conn);
 	int i, ret;
 
+	conn->mtu = min_t(u32, conn->mtu, RMP_CONTROL_MTU);
 	ctl->bufs = kvcalloc(RMP_CONTROL_SEND + RMP_CONTROL_RECV,
 			     sizeof(*ctl->bufs), GFP_KERNEL);
 	if (!ctl->bufs)

@@ -140,6 +140,17 @@ static void rails_update_state(struct rmp_session *s)
 				   RMPOOL_PEER_READY : RMPOOL_PEER_CONNECTED);
 }
 
+/* A packet that is larger than the link takes is lost, and the next attempt with
+ * it, as often as the device tries: for ever with soft-RoCE.
+ */
+static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
+{
+	struct rmp_port port;
+
+	return !rmp_device_port(rail->dev, rail->port_num, &port) &&
+	       conn->mtu <= port.mtu;
+}
+
 /* A queue pair is up: enter it, unless the rail went meanwhile. */
 static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 		       struct rmp_conn *conn)
@@ -149,7 +160,7 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 
 	mutex_lock(&peer->lock);
 	ok = !s->closing && !rail->going && !rail->conns[qp] &&
-	     qp < rail->nr_qps && rmp_conn_up(conn);
+	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
 		/* As soon as the lock is dropped, the worker may destroy it. */
@@ -569,6 +580,18 @@ void rmp_rails_devices(struct rmp_session *s)
 	mutex_unlock(&peer->lock);
 }
 
+/* peer->lock held. */
+static bool rail_fits(const struct rmp_rail *rail)
+{
+	u32 i;
+
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (rail->conns[i] && !conn_fits(rail, rail->conns[i]))
+			return false;
+	}
+	return true;
+}
+
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 {
 	struct rmp_port port;
@@ -581,7 +604,8 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 		struct rmp_rail *rail = s->rails[i];
 
 		if (rail && rail->dev == dev &&
-		    !rmp_endpoint_equal(&rail->local, &port.addr))
+		    (!rmp_endpoint_equal(&rail->local, &port.addr) ||
+		     !rail_fits(rail)))
 			rail->going = true;
 	}
 }

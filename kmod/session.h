@@ -144,7 +144,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s);
 void rmp_rails_destroy(struct rmp_session *s);
 /* Marks what uses the device; the worker removes it. True if there is any. */
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
-/* peer->lock held: the device may have another address now. */
+/* peer->lock held: the device may have another address or MTU now. */
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: queue pairs that carry data. */
 u32 rmp_rails_up(struct rmp_session *s);
