@@ -33,7 +33,8 @@
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
  * @next_rail: which one is driven first; the worker's
- * @exports: of &struct rmp_export; under @export_lock
+ * @exports: of &struct rmp_export, by id of the segment; under @export_lock
+ * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
  */
 struct rmp_session {
 	struct kref ref;
@@ -60,8 +61,10 @@ struct rmp_session {
 	u32 next_rail;
 
 	struct mutex export_lock;
-	struct list_head exports;
-	struct list_head revokes;
+	struct xarray exports;
+	struct xarray revokes;
+	u32 nr_exports;
+	u32 nr_revokes;
 	u32 next_revoke;
 	struct work_struct changed_work;
 };
