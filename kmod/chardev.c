@@ -119,9 +119,12 @@ static void file_teardown_work(struct work_struct *work)
 		if (rev)
 			rmp_revocation_wait(rev, 0, false);
 		rmp_segment_put(segment);
+		cond_resched();
 	}
-	xa_for_each(&file->opens, handle, rseg)
+	xa_for_each(&file->opens, handle, rseg) {
 		rmp_rseg_put(rseg);
+		cond_resched();
+	}
 	rmp_file_put(file);
 }
 

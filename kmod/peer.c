@@ -132,6 +132,7 @@ static int peer_insert(struct rmp_peer *peer)
 	list_for_each_entry(p, &rmp_peers, node) {
 		int cmp = strcmp(p->name, peer->name);
 
+		cond_resched();
 		if (!cmp || rmp_endpoint_equal(&p->addr, &peer->addr))
 			return -EEXIST;
 		if (cmp > 0 && before == &rmp_peers)
@@ -200,6 +201,7 @@ int rmp_peer_del(const char *name)
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (!strcmp(peer->name, name)) {
 			found = peer;
 			list_del_init(&peer->node);
@@ -220,6 +222,7 @@ struct rmp_peer *rmp_peer_find(const char *name)
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (!strcmp(peer->name, name)) {
 			found = peer;
 			rmp_peer_hold(peer);
@@ -250,6 +253,7 @@ struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr)
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (rmp_endpoint_same_host(&peer->addr, addr)) {
 			found = peer;
 			rmp_peer_hold(peer);
@@ -268,6 +272,7 @@ struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID])
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		mutex_lock(&peer->lock);
 		if (peer->session && !peer->session->closing &&
 		    peer->session->got_hello &&
@@ -301,6 +306,7 @@ int rmp_peer_walk(const char *after,
 
 		mutex_lock(&rmp_peers_lock);
 		list_for_each_entry(peer, &rmp_peers, node) {
+			cond_resched();
 			if (strcmp(peer->name, name) > 0) {
 				found = true;
 				rmp_peer_hold(peer);
@@ -558,6 +564,7 @@ void rmp_peer_exit(void)
 
 	/* All at once, then one after the other. */
 	list_for_each_entry(peer, &all, node) {
+		cond_resched();
 		mutex_lock(&peer->lock);
 		WRITE_ONCE(peer->removed, true);
 		mutex_unlock(&peer->lock);

@@ -268,6 +268,7 @@ static void rails_pair(struct rmp_session *s, bool by_subnet)
 		struct rmp_port port;
 		int ret;
 
+		cond_resched();
 		if (s->rails[i])
 			continue;
 		dev = rmp_device_get(i);

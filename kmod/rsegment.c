@@ -194,6 +194,7 @@ static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m
 
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->state != RSEG_OPENING || rseg->cookie != m->cookie)
 			continue;
 		if (m->status) {
@@ -223,6 +224,7 @@ static struct rmp_rseg *rseg_by_id(struct rmp_peer *peer, u32 id)
 	struct rmp_rseg *rseg;
 
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->id == id && (rseg->state == RSEG_FETCHING ||
 				       rseg->state == RSEG_READY))
 			return rseg;
@@ -331,8 +333,10 @@ static int rseg_revoke(struct rmp_session *s, const struct rmp_msg_revoke *m)
 	if (rseg && m->region) {
 		rseg_revoke_one(rseg, m->region, ack);
 	} else if (rseg) {
-		xa_for_each(&rseg->keys.by_id, id, rr)
+		xa_for_each(&rseg->keys.by_id, id, rr) {
 			rseg_revoke_one(rseg, rr->id, ack);
+			cond_resched();
+		}
 		rseg_gone(rseg, RMPOOL_REASON_SEGMENT_UNKNOWN);
 	}
 	mutex_unlock(&peer->rseg_lock);
@@ -370,6 +374,7 @@ void rmp_rseg_session_up(struct rmp_session *s)
 	list_for_each_entry(rseg, &peer->rsegs, node) {
 		if (rseg->state == RSEG_DOWN)
 			rseg_start(s, rseg);
+		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
 }
@@ -380,6 +385,7 @@ void rmp_rseg_session_down(struct rmp_peer *peer)
 
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry_safe(rseg, next, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->state == RSEG_GONE)
 			continue;
 		rseg->fetching = false;
@@ -400,6 +406,7 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 		/* What is half told may hold its keys of before. */
 		if (rseg->fetching)
 			rseg->again = true;
+		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
 	/* Who was just choosing that device has other ways, perhaps. */
@@ -420,6 +427,7 @@ static struct rmp_rseg *rseg_use(struct rmp_peer *peer, const char *name,
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		nr++;
 		if (rseg->state != RSEG_GONE && !strcmp(rseg->name, name)) {
 			kfree(new);
