@@ -351,6 +351,7 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 	struct rmpool_segment_open *open = arg;
 	struct rmp_rseg *rseg;
 	long timeout = MAX_SCHEDULE_TIMEOUT;
+	u64 at = 0;
 	int ret;
 
 	open->handle = 0;
@@ -364,7 +365,7 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 			    &open->error);
 	if (ret)
 		return ret;
-	rmp_rseg_list(rseg, 0, NULL, 0, &open->nr_regions, &open->size,
+	rmp_rseg_list(rseg, &at, 0, NULL, 0, &open->nr_regions, &open->size,
 		      &open->generation);
 	ret = handle_alloc(file, &file->opens, rseg, RMP_OPENS_MAX,
 			   RMPOOL_REASON_OPENS, &open->handle, &open->error);
@@ -405,10 +406,10 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 {
 	struct rmpool_segment_list *list = arg;
 	struct rmpool_region_desc __user *to = u64_to_user_ptr(list->regions);
-	u32 room = list->nr, n, done = 0, first;
+	u32 room = list->nr, n, done = 0, first = list->first;
 	struct rmpool_region_desc *desc;
 	struct rmp_rseg *rseg;
-	u64 size;
+	u64 size, at = 0;
 	int ret = 0;
 
 	list->nr = 0;
@@ -427,11 +428,11 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 		return -ENOENT;
 	}
 	do {
-		if (check_add_overflow(list->first, done, &first))
-			first = U32_MAX;
-		n = rmp_rseg_list(rseg, first, desc,
+		n = rmp_rseg_list(rseg, &at, first, desc,
 				  min_t(u32, room - done, RMP_LIST_BLOCK),
 				  &list->total, &size, &list->generation);
+		/* The next block goes on from @at. */
+		first = 0;
 		if (copy_to_user(to + done, desc, n * sizeof(*desc))) {
 			ret = -EFAULT;
 			break;

@@ -662,12 +662,12 @@ struct rmp_rregion *rmp_rseg_find_wait(struct rmp_rseg *rseg, u64 offset,
 	}
 }
 
-u32 rmp_rseg_list(struct rmp_rseg *rseg, u32 first,
+u32 rmp_rseg_list(struct rmp_rseg *rseg, u64 *at, u32 first,
 		  struct rmpool_region_desc *desc, u32 nr, u32 *total,
 		  u64 *size, u64 *generation)
 {
 	mutex_lock(&rseg->peer->rseg_lock);
-	nr = rmp_keycache_list(&rseg->keys, first, desc, nr);
+	nr = rmp_keycache_list(&rseg->keys, at, first, desc, nr);
 	*total = rseg->keys.nr_regions;
 	*size = rseg->keys.size;
 	*generation = rseg->generation;
