@@ -74,6 +74,7 @@ struct rmp_session {
  * @ref: the table, its worker's session, remote segments, callers
  * @users: remote segments and waiters: the worker keeps a connection for them
  * @failures: counts failed attempts, so that a waiter sees a new one
+ * @seen: jiffies when it last was connected, or asked to be
  */
 struct rmp_peer {
 	struct kref ref;
@@ -89,6 +90,7 @@ struct rmp_peer {
 	u32 state;
 	bool removed;
 	bool incoming;
+	unsigned long seen;
 	u32 failures;
 	int error;
 	u32 reason;
@@ -111,8 +113,15 @@ struct rmp_peer {
 /* peer.c */
 extern const struct rmp_peer_ops *rmp_peer_ops;
 void rmp_peer_kick(struct rmp_peer *peer);
-/* By address of a connect request; makes a dynamic one under accept=any. */
+/* By address of a connect request; makes a dynamic one under accept=any. Else
+ * -EACCES; or why it could not be made.
+ */
 struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr);
+/* By the worker of a dynamic one: takes it out of the table if nobody uses it and
+ * it has not been connected for @idle jiffies. Returns how many are left, 0: look
+ * again when something happens.
+ */
+unsigned long rmp_peer_reclaim(struct rmp_peer *peer, unsigned long idle);
 /* With a live session of that uuid; referenced. */
 struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID]);
 /* peer->lock held; wakes waiters. */
