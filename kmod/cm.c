@@ -696,6 +696,9 @@ int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out)
 		ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (!ret)
 		ret = rdma_listen(id, 128);
+	/* What it says when any address is asked for and the port is taken. */
+	if (ret == -EADDRNOTAVAIL && rmp_endpoint_is_any(addr))
+		ret = -EADDRINUSE;
 	if (ret) {
 		rmp_cm_unlisten(listener);
 		return ret;

@@ -194,6 +194,9 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 	if (nr)
 		rails_update_state(s);
 	rmp_peer_unlock(peer);
+	/* All of them first: to destroy one may take a driver long. */
+	for (i = 0; i < nr; i++)
+		rmp_conn_disconnect(gone[i]);
 	for (i = 0; i < nr; i++)
 		rmp_peer_ops->qp_destroy(gone[i]);
 }
@@ -676,16 +679,28 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 void rmp_rails_destroy(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i;
+	u32 i, q;
 
+	/* What is in flight on any of them ends now, and gives its memory back:
+	 * soft-RoCE takes up to 50 s to destroy a queue pair whose packets stand
+	 * in a network device that cannot send.
+	 */
+	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail;
+		struct rmp_rail *rail = s->rails[i];
 
-		mutex_lock(&peer->lock);
-		rail = s->rails[i];
-		if (rail)
-			rail->going = true;
-		mutex_unlock(&peer->lock);
+		if (!rail)
+			continue;
+		rail->going = true;
+		for (q = 0; q < RMP_QPS_MAX; q++) {
+			if (rail->conns[q])
+				rmp_conn_disconnect(rail->conns[q]);
+		}
+	}
+	mutex_unlock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = s->rails[i];
+
 		if (!rail)
 			continue;
 		rail_sweep(s, rail);

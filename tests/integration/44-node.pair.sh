@@ -118,4 +118,4 @@ check "the log names the port" grep -q "cannot listen at .*13579" <(kernel_log)
 kill $rping
 wait $rping 2>/dev/null
 check "load" module_load port=0
-same "a name, with a choice of port" a "$(node node)"
+same "the name of the host, with a choice of port" "$(cat /proc/sys/kernel/hostname)" "$(node node)"
