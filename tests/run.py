@@ -62,6 +62,7 @@ def host_programs(wanted):
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
         ("dkms", [unit / "dkms.sh", TREE]),
+        ("module_size", [unit / "module_size.sh", BUILD]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("readme", [unit / "readme.sh", TREE]),
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
