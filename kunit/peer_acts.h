@@ -81,8 +81,9 @@ static inline int world_begin(struct kunit *test)
 	/* The clock begins just before it wraps. */
 	clock_now = 0UL - 5 * HZ;
 	rmp_wq = alloc_workqueue("rmp_test", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	clock_wq = alloc_workqueue("rmp_clock", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	KUNIT_ASSERT_TRUE(test, rmp_wq && clock_wq);
+	rmp_peers_wq = alloc_workqueue("rmp_test_peers", WQ_UNBOUND,
+				       WQ_MAX_ACTIVE);
+	KUNIT_ASSERT_TRUE(test, rmp_wq && rmp_peers_wq);
 	memset(&rmp_uuid, HERE, sizeof(rmp_uuid));
 	uuid_of(world.uuid, 1);
 	world.ibdev = kzalloc(sizeof(*world.ibdev), GFP_KERNEL);
@@ -108,8 +109,8 @@ static inline void world_end(struct kunit *test)
 	rmp_segment_exit();
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.flows), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
+	destroy_workqueue(rmp_peers_wq);
 	destroy_workqueue(rmp_wq);
-	destroy_workqueue(clock_wq);
 	rcu_barrier();
 	for (i = 0; i < WORLD_DEVICES; i++) {
 		if (world.dev[i])

@@ -43,9 +43,6 @@ static DEFINE_SPINLOCK(clock_lock);
 static struct clock_work clock_works[CLOCK_WORKS];
 /* Steps taken anywhere: when it stands still, nothing moves. */
 static atomic_t clock_moves;
-/* Work of the rooms that is not delayed; it does not stand at the gate. */
-static struct workqueue_struct *clock_wq;
-
 /* clock_lock is held. The entry of a work, or a new one. */
 static struct clock_work *clock_entry(struct delayed_work *work)
 {
@@ -69,7 +66,7 @@ static void clock_run(struct clock_work *entry)
 {
 	entry->waits = false;
 	atomic_inc(&clock_moves);
-	mod_delayed_work(rmp_wq, entry->work, 0);
+	mod_delayed_work(rmp_peers_wq, entry->work, 0);
 }
 
 static void clock_mod_work(struct delayed_work *work, unsigned long delay)
@@ -134,10 +131,11 @@ static bool clock_cancel_work(struct delayed_work *work)
 	return was;
 }
 
+/* Work that is not delayed never stands at the gate. */
 static bool clock_queue(struct work_struct *work)
 {
 	atomic_inc(&clock_moves);
-	return queue_work(clock_wq, work);
+	return queue_work(rmp_wq, work);
 }
 
 /* As the kernel's, but that the limit is of this clock; it is looked at now and
@@ -193,7 +191,7 @@ static void world_settle(struct kunit *test)
 
 	do {
 		moves = atomic_read(&clock_moves);
-		flush_workqueue(clock_wq);
+		flush_workqueue(rmp_wq);
 		while (!clock_quiet()) {
 			KUNIT_ASSERT_TRUE(test, time_before(jiffies, limit));
 			usleep_range(200, 500);

@@ -31,6 +31,7 @@
 #include "endpoint.c"
 
 struct workqueue_struct *rmp_wq;
+struct workqueue_struct *rmp_peers_wq;
 uuid_t rmp_uuid;
 
 #define WORLD_DEVICES	3
@@ -183,6 +184,11 @@ void rmp_conn_set_lost(struct rmp_conn *conn)
 	cmpxchg(&conn->state, CONN_UP, CONN_LOST);
 }
 
+void rmp_conn_disconnect(struct rmp_conn *conn)
+{
+	WRITE_ONCE(conn->state, CONN_LOST);
+}
+
 void rmp_conn_destroy(struct rmp_conn *conn)
 {
 	if (conn->dev)
@@ -294,6 +300,12 @@ int rmp_device_usable_port(struct rmp_device *dev, struct rmp_port *port)
 {
 	*port = world.port[dev->index];
 	return port->why ? -ENOENT : 0;
+}
+
+int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port)
+{
+	*port = world.port[dev->index];
+	return 0;
 }
 
 u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
