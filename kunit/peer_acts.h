@@ -8,9 +8,12 @@
 #define until(test, condition) \
 do { \
 	int left_ = 20000; \
-	while (!(condition) && --left_) \
+	bool met_ = (condition); \
+	while (!met_ && --left_) { \
 		usleep_range(500, 1000); \
-	KUNIT_ASSERT_TRUE(test, condition); \
+		met_ = (condition); \
+	} \
+	KUNIT_ASSERT_TRUE_MSG(test, met_, "never: " #condition); \
 } while (0)
 
 /* The node that is tested has uuid 100; so some are smaller, some are not. */
@@ -105,6 +108,8 @@ static inline void world_end(struct kunit *test)
 	world.hold = false;
 	world.hold_accept = false;
 	wake_up_all(&world.gate);
+	for (i = 0; i < world.nr_peers; i++)
+		rmp_peer_put(world.peers[i]);
 	rmp_peer_exit();
 	rmp_segment_exit();
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.flows), 0);
@@ -126,8 +131,8 @@ static inline void world_end(struct kunit *test)
 struct caller {
 	int (*call)(struct caller *c);
 	struct rmp_peer *peer;
-	const char *node;
-	const char *segment;
+	char node[RMPOOL_NAME_MAX];
+	char segment[RMPOOL_NAME_MAX];
 	long timeout;
 	struct rmp_rseg *rseg;
 	struct rmpool_error err;
@@ -177,23 +182,25 @@ static inline int call_open(struct caller *c)
 	return rmp_rseg_open(c->node, c->segment, c->timeout, &c->rseg, &c->err);
 }
 
-static inline int call_del(struct caller *c)
-{
-	return rmp_peer_del(c->node);
-}
-
 /* ------------------------------------------------------------ another node */
 
-/* In the table; the reference is the caller's. */
+/* In the table; the test may look at it to its end. */
+static inline struct rmp_peer *peer_keep(struct kunit *test, const char *name)
+{
+	struct rmp_peer *peer = rmp_peer_find(name);
+
+	KUNIT_ASSERT_NOT_NULL(test, peer);
+	world.peers[world.nr_peers++] = peer;
+	KUNIT_ASSERT_LT(test, world.nr_peers, ARRAY_SIZE(world.peers));
+	return peer;
+}
+
 static inline struct rmp_peer *peer_make(struct kunit *test, const char *name, u8 n)
 {
 	struct sockaddr_storage addr = address(n);
-	struct rmp_peer *peer;
 
 	KUNIT_ASSERT_EQ(test, rmp_peer_add(name, &addr), 0);
-	peer = rmp_peer_find(name);
-	KUNIT_ASSERT_NOT_NULL(test, peer);
-	return peer;
+	return peer_keep(test, name);
 }
 
 /* Somebody wants it, as whoever opened a segment does. */
@@ -252,13 +259,16 @@ static inline int say_raw(struct kunit *test, struct rmp_peer *peer, void *buf, 
 
 static inline int say(struct kunit *test, struct rmp_peer *peer, const struct rmp_msg *msg)
 {
-	void *buf = kunit_kzalloc(test, RMP_WIRE_MSG_MAX, GFP_KERNEL);
-	int len;
+	void *buf = kzalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
+	int ret;
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	len = rmp_wire_encode(buf, RMP_WIRE_MSG_MAX, msg);
-	KUNIT_ASSERT_GT(test, len, 0);
-	return say_raw(test, peer, buf, len);
+	ret = rmp_wire_encode(buf, RMP_WIRE_MSG_MAX, msg);
+	KUNIT_EXPECT_GT(test, ret, 0);
+	if (ret > 0)
+		ret = say_raw(test, peer, buf, ret);
+	kfree(buf);
+	return ret;
 }
 
 static inline int say_hello(struct kunit *test, struct rmp_peer *peer, u8 n)
@@ -388,6 +398,34 @@ static inline void let_go(struct kunit *test, int result, u32 reason)
 }
 
 /* ---------------------------------------------------- states of a peer, made */
+
+/* What holds in every state, when nothing moves. */
+static inline void check_peer(struct kunit *test, struct rmp_peer *peer)
+{
+	struct rmp_session *s;
+	bool live;
+
+	mutex_lock(&peer->lock);
+	s = peer->session;
+	live = s && s->live;
+	KUNIT_EXPECT_EQ(test, live, peer->state == RMPOOL_PEER_CONNECTED ||
+			peer->state == RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, live && rmp_rails_up(s),
+			peer->state == RMPOOL_PEER_READY);
+	if (peer->state == RMPOOL_PEER_IDLE || peer->state == RMPOOL_PEER_BACKOFF)
+		KUNIT_EXPECT_NULL(test, s);
+	if (s) {
+		KUNIT_EXPECT_FALSE(test, s->closing);
+		KUNIT_EXPECT_FALSE(test, s->broken);
+		KUNIT_EXPECT_FALSE(test, s->live && !s->got_hello);
+	}
+	if (peer->removed) {
+		KUNIT_EXPECT_NULL(test, s);
+		KUNIT_EXPECT_NULL(test, peer->connecting);
+	}
+	KUNIT_EXPECT_FALSE(test, peer->changed);
+	mutex_unlock(&peer->lock);
+}
 
 /* We connected; nothing was said yet. */
 static inline void go_connected(struct kunit *test, struct rmp_peer *peer)

@@ -46,6 +46,8 @@ static struct {
 	spinlock_t lock;	/* of sent */
 	struct world_sent sent[WORLD_SENT];
 	u32 nr_sent;
+	u8 keys[RMP_WIRE_MSG_MAX];	/* the last KEYS, as it was sent */
+	size_t keys_len;
 
 	/* How connecting ends; the gate. */
 	bool hold;
@@ -65,6 +67,8 @@ static struct {
 	u32 control_dev;
 
 	bool accept_any;
+	struct rmp_peer *peers[8];	/* references of the test */
+	u32 nr_peers;
 	atomic_t flows;
 	atomic_t qps;
 	atomic_t started;
@@ -89,8 +93,7 @@ static bool gate_open(struct rmp_conn *conn, const bool *hold)
 	return !READ_ONCE(*hold) || READ_ONCE(conn->state) == CONN_ABORTED;
 }
 
-static int conn_make(struct rmp_conn *conn, struct rmp_device *dev,
-		     const bool *hold, long timeout)
+static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 {
 	bool worker = current->flags & PF_WQ_WORKER;
 	long left;
@@ -113,13 +116,20 @@ static int conn_make(struct rmp_conn *conn, struct rmp_device *dev,
 		conn->reason = world.reason;
 		return world.result;
 	}
-	if (dev) {
-		rmp_device_hold(dev);
-		conn->dev = dev;
-	}
 	memcpy(conn->reply.uuid, world.uuid, sizeof(conn->reply.uuid));
 	return cmpxchg(&conn->state, CONN_WAITS, CONN_UP) == CONN_WAITS ?
 	       0 : -ECANCELED;
+}
+
+/* The control channel goes through a device, as long as there is one. */
+static int conn_make_control(struct rmp_conn *conn, const bool *hold, long timeout)
+{
+	conn->dev = rmp_device_get(world.control_dev);
+	if (!conn->dev) {
+		conn->reason = RMPOOL_REASON_NO_DEVICE;
+		return -ENODEV;
+	}
+	return conn_make(conn, hold, timeout);
 }
 
 int rmp_conn_connect(struct rmp_conn *conn, const struct sockaddr_storage *src,
@@ -129,11 +139,10 @@ int rmp_conn_connect(struct rmp_conn *conn, const struct sockaddr_storage *src,
 	world.dst = *dst;
 	if (req->kind == RMP_WIRE_DATA) {
 		atomic_inc(&world.data_connects);
-		return conn_make(conn, NULL, &world.hold, timeout);
+		return conn_make(conn, &world.hold, timeout);
 	}
 	atomic_inc(&world.connects);
-	return conn_make(conn, world.dev[world.control_dev], &world.hold,
-			 timeout);
+	return conn_make_control(conn, &world.hold, timeout);
 }
 
 /* A request that the test hands in; @result: what became of it. */
@@ -146,12 +155,13 @@ int rmp_conn_accept(struct rmp_conn *conn, struct rmp_cm_request *req,
 		    long timeout)
 {
 	struct world_request *r = container_of(req, struct world_request, cm);
-	bool data = req->req.kind == RMP_WIRE_DATA;
 	int ret;
 
 	atomic_inc(&world.accepts);
-	ret = conn_make(conn, data ? NULL : world.dev[world.control_dev],
-			&world.hold_accept, timeout);
+	if (req->req.kind == RMP_WIRE_DATA)
+		ret = conn_make(conn, &world.hold_accept, timeout);
+	else
+		ret = conn_make_control(conn, &world.hold_accept, timeout);
 	r->result = ret ? RMP_REJECT_RESOURCES : 0;
 	return ret;
 }
@@ -230,6 +240,10 @@ int rmp_control_send_raw(struct rmp_control *ctl, const void *buf, size_t len)
 	if (!ctl->dead && !WARN_ON(world.nr_sent == WORLD_SENT)) {
 		world.sent[world.nr_sent].ctl = ctl;
 		ret = rmp_wire_decode(buf, len, &world.sent[world.nr_sent].msg);
+		if (!ret && world.sent[world.nr_sent].msg.type == RMP_MSG_KEYS) {
+			memcpy(world.keys, buf, len);
+			world.keys_len = len;
+		}
 		/* What another node would refuse must not be sent. */
 		if (!WARN_ON(ret))
 			world.nr_sent++;

@@ -40,11 +40,16 @@ def make(*words):
     return done
 
 
+def has_kunit(kernel):
+    config = kernel.headers / ".config"
+    return config.exists() and "\nCONFIG_KUNIT=" in config.read_text()
+
+
 def build(chosen):
     """User space and a module for each kernel; the number of builds that failed."""
     failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
     for kernel in chosen:
-        done = make("module", f"KDIR={kernel.headers}", "W=1")
+        done = make("kunit" if has_kunit(kernel) else "module", f"KDIR={kernel.headers}", "W=1")
         warnings = [line for line in done.stdout.splitlines() if "warning:" in line]
         for line in warnings:
             say(line)
@@ -67,6 +72,7 @@ def host_programs(wanted):
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
+        ("ktap", [unit / "ktap.sh"]),
         ("dkms", [unit / "dkms.sh", TREE]),
         ("module_size", [unit / "module_size.sh", BUILD]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
