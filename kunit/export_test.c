@@ -375,7 +375,7 @@ static void test_bare(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
 	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_keycache_find(&kc, 0, 1,
-					RMPOOL_ACCESS_REMOTE_READ)), -EACCES);
+							RMPOOL_ACCESS_REMOTE_READ)), -EACCES);
 	rmp_rregion_put(rr);
 
 	from = (struct rmp_wire_cursor){ .region = 1, .device = 31, .chunk = 9 };

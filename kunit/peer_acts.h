@@ -8,10 +8,12 @@
 #define until(test, condition) \
 do { \
 	int left_ = 20000; \
-	bool met_ = (condition); \
-	while (!met_ && --left_) { \
-		usleep_range(500, 1000); \
+	bool met_; \
+	for (;;) { \
 		met_ = (condition); \
+		if (met_ || !--left_) \
+			break; \
+		usleep_range(500, 1000); \
 	} \
 	KUNIT_ASSERT_TRUE_MSG(test, met_, "never: " #condition); \
 } while (0)
@@ -295,7 +297,7 @@ static inline int say_devices(struct kunit *test, struct rmp_peer *peer, u32 nr)
 }
 
 static inline int say_tokens(struct kunit *test, struct rmp_peer *peer, u8 rail, u8 nr,
-		      u8 status)
+			     u8 status)
 {
 	struct rmp_msg msg = {
 		.type = RMP_MSG_RAIL_TOKENS,
@@ -463,7 +465,7 @@ static inline void go_ready(struct kunit *test, struct rmp_peer *peer, u32 devic
 
 /* It connected to us and is live; we are the passive side. */
 static inline void go_passive(struct kunit *test, struct rmp_peer *peer, u8 from,
-		       u32 devices)
+			      u32 devices)
 {
 	KUNIT_ASSERT_EQ(test, knock(test, from, world.uuid[0]), 0);
 	KUNIT_ASSERT_EQ(test, say_hello(test, peer, world.uuid[0]), 0);

@@ -33,6 +33,7 @@
 #define CLOCK_WORKS	32
 
 struct clock_work {
+	struct workqueue_struct *wq;
 	struct delayed_work *work;
 	unsigned long due;
 	bool waits;		/* for the clock */
@@ -66,15 +67,18 @@ static void clock_run(struct clock_work *entry)
 {
 	entry->waits = false;
 	atomic_inc(&clock_moves);
-	mod_delayed_work(rmp_peers_wq, entry->work, 0);
+	mod_delayed_work(entry->wq, entry->work, 0);
 }
 
-static void clock_mod_work(struct delayed_work *work, unsigned long delay)
+static void clock_mod_work(struct workqueue_struct *wq, struct delayed_work *work,
+			   unsigned long delay)
 {
 	struct clock_work *entry;
 
 	spin_lock(&clock_lock);
 	entry = clock_entry(work);
+	if (entry)
+		entry->wq = wq;
 	if (entry && delay) {
 		entry->due = clock_now + delay;
 		entry->waits = true;
@@ -84,12 +88,15 @@ static void clock_mod_work(struct delayed_work *work, unsigned long delay)
 	spin_unlock(&clock_lock);
 }
 
-static void clock_queue_work(struct delayed_work *work, unsigned long delay)
+static void clock_queue_work(struct workqueue_struct *wq,
+			     struct delayed_work *work, unsigned long delay)
 {
 	struct clock_work *entry;
 
 	spin_lock(&clock_lock);
 	entry = clock_entry(work);
+	if (entry)
+		entry->wq = wq;
 	if (entry && !entry->waits && !delayed_work_pending(work)) {
 		if (delay) {
 			entry->due = clock_now + delay;
@@ -132,10 +139,10 @@ static bool clock_cancel_work(struct delayed_work *work)
 }
 
 /* Work that is not delayed never stands at the gate. */
-static bool clock_queue(struct work_struct *work)
+static bool clock_queue(struct workqueue_struct *wq, struct work_struct *work)
 {
 	atomic_inc(&clock_moves);
-	return queue_work(rmp_wq, work);
+	return queue_work(wq, work);
 }
 
 /* As the kernel's, but that the limit is of this clock; it is looked at now and
@@ -145,22 +152,20 @@ static bool clock_queue(struct work_struct *work)
 ({ \
 	unsigned long end_ = READ_ONCE(clock_now) + \
 			     min_t(unsigned long, timeout, MAX_JIFFY_OFFSET); \
-	long ret_ = 0; \
+	wait_queue_head_t *wq_ = &(wq); \
 	DEFINE_WAIT(wait_); \
+	bool met_, over_; \
 	for (;;) { \
-		prepare_to_wait(&(wq), &wait_, TASK_INTERRUPTIBLE); \
-		if ((condition) || time_after_eq(READ_ONCE(clock_now), end_)) \
+		prepare_to_wait(wq_, &wait_, TASK_INTERRUPTIBLE); \
+		over_ = time_after_eq(READ_ONCE(clock_now), end_); \
+		met_ = (condition); \
+		if (met_ || over_ || signal_pending(current)) \
 			break; \
-		if (signal_pending(current)) { \
-			ret_ = -ERESTARTSYS; \
-			break; \
-		} \
 		schedule_timeout(HZ / 100 + 1); \
 	} \
-	finish_wait(&(wq), &wait_); \
-	if (!ret_ && (condition)) \
-		ret_ = max(1L, (long)(end_ - READ_ONCE(clock_now))); \
-	ret_; \
+	finish_wait(wq_, &wait_); \
+	met_ ? max(1L, (long)(end_ - READ_ONCE(clock_now))) : \
+	over_ ? 0L : -ERESTARTSYS; \
 })
 
 /* How many stand at the gate, in work items. */
@@ -237,10 +242,10 @@ static void world_advance_ms(struct kunit *test, unsigned int ms)
 #define jiffies					READ_ONCE(clock_now)
 #undef wait_event_interruptible_timeout
 #define wait_event_interruptible_timeout	clock_wait
-#define mod_delayed_work(wq, work, delay)	clock_mod_work(work, delay)
-#define queue_delayed_work(wq, work, delay)	clock_queue_work(work, delay)
+#define mod_delayed_work(wq, work, delay)	clock_mod_work(wq, work, delay)
+#define queue_delayed_work(wq, work, delay)	clock_queue_work(wq, work, delay)
 #define flush_delayed_work(work)		clock_flush_work(work)
 #define cancel_delayed_work_sync(work)		clock_cancel_work(work)
-#define queue_work(wq, work)			clock_queue(work)
+#define queue_work(wq, work)			clock_queue(wq, work)
 
 #endif /* RMP_PEER_CLOCK_H */

@@ -44,20 +44,33 @@ static const char * const event_names[NR_EVENTS] = {
  * Where an event leads: Idle, Connecting, Live (connected), Ready, Backoff, X
  * (removed); * any of them; - the event cannot be played there.
  */
-static const char where[NR_STATES][NR_EVENTS + 1] = {
-	/*		knocks  messages  lost want  gate  device time */
-	[IDLE]		= "CCCI" "IIIIIII" "II" "CI" "II" "III" "XII",
-	[BACKOFF]	= "CCCB" "BBBBBBB" "BB" "BB" "BB" "BBB" "XC*",
-	[CONNECTING]	= "CCCC" "CCCCCCC" "CC" "CC" "CB" "BCC" "XC*",
-	[INCOMING]	= "IIII" "IIIIIII" "II" "II" "CI" "-II" "XII",
-	[MUTE]		= "CCCC" "CBBBCCB" "BC" "CC" "CC" "BCC" "XC*",
-	[GREETED]	= "CCCC" "BBLBCCB" "BC" "CC" "CC" "BCC" "XC*",
-	[LIVE]		= "LLLL" "BBLRLLB" "BL" "LL" "LL" "BLL" "XL*",
-	[READY]		= "RRRR" "BBRRRRB" "BR" "RR" "RR" "BRR" "XR*",
-	[PASSIVE]	= "LLLL" "IILILLI" "IL" "LL" "LL" "ILL" "XLI",
-	[PROBED]	= "RRRR" "BBRRRRB" "BR" "RR" "RR" "BRR" "XB*",
-	[REMOVED]	= "XXXX" "XXXXXXX" "XX" "XX" "XX" "XXX" "XXX",
+static const char * const where[NR_STATES] = {
+	/*		knocks messages lost want gate device time */
+	[IDLE]		= "CCCI IIIIIII II CI II III XII",
+	[BACKOFF]	= "CCCB BBBBBBB BB BB BB BBB XC*",
+	[CONNECTING]	= "CCCC CCCCCCC CC CC CB BCC XC*",
+	[INCOMING]	= "IIII IIIIIII II II CI -II XII",
+	[MUTE]		= "CCCC CBBBCCB BC CC CC BCC XC*",
+	[GREETED]	= "CCCC BBLBCCB BC CC CC BCC XC*",
+	[LIVE]		= "LLLL BBLRLLB BL LL LL BLL XL*",
+	[READY]		= "RRRR BBRRRRB BR RR RR BRR XR*",
+	[PASSIVE]	= "LLLL IILILLI IL LL LL ILL XLI",
+	[PROBED]	= "RRRR BBRRRRB BR RR RR BRR XB*",
+	[REMOVED]	= "XXXX XXXXXXX XX XX XX XXX XXX",
 };
+
+static char leads_to(enum state state, enum event event)
+{
+	const char *p = where[state];
+	int left = event;
+
+	/* Blanks are for the eye. */
+	while (*p == ' ' || left) {
+		if (*p++ != ' ')
+			left--;
+	}
+	return *p;
+}
 
 /* What becomes of one who knocks: . let in, crossed, retry, not trusted. */
 static const char door[NR_STATES][5] = {
@@ -276,19 +289,19 @@ static void each_event(struct kunit *test, enum state state)
 {
 	struct rmp_peer *peer;
 	enum event event;
+	char to, want;
 	int result;
-	char to;
 
 	for (event = 0; event < NR_EVENTS; event++) {
-		if (where[state][event] == '-')
+		want = leads_to(state, event);
+		if (want == '-')
 			continue;
 		peer = go(test, state);
 		result = happen(test, peer, event);
 		to = letter(peer);
-		if (where[state][event] != '*')
-			KUNIT_EXPECT_EQ_MSG(test, to, where[state][event],
-					    "%s leads to %c", event_names[event],
-					    to);
+		if (want != '*')
+			KUNIT_EXPECT_EQ_MSG(test, to, want, "%s leads to %c",
+					    event_names[event], to);
 		if (event <= KNOCK_STRANGER)
 			KUNIT_EXPECT_EQ_MSG(test, answer(result),
 					    door[state][event], "%s: %d",
