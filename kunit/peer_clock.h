@@ -168,8 +168,11 @@ static bool clock_queue(struct workqueue_struct *wq, struct work_struct *work)
 	over_ ? 0L : -ERESTARTSYS; \
 })
 
-/* How many stand at the gate, in work items. */
-static atomic_t clock_blocked;
+/* Work items that stand at the gate, and will while nothing else happens; and
+ * the first time before @limit at which one of them gives up (peer_world.h).
+ */
+static int clock_gated(void);
+static unsigned long clock_gate_due(unsigned long limit);
 
 static bool clock_quiet(void)
 {
@@ -186,7 +189,7 @@ static bool clock_quiet(void)
 			busy += CLOCK_WORKS;
 	}
 	spin_unlock(&clock_lock);
-	return busy <= atomic_read(&clock_blocked);
+	return busy <= clock_gated();
 }
 
 static void world_settle(struct kunit *test)
@@ -212,7 +215,7 @@ static void world_advance(struct kunit *test, unsigned long time)
 
 	world_settle(test);
 	while (clock_now != end) {
-		next = end;
+		next = clock_gate_due(end);
 		spin_lock(&clock_lock);
 		for (i = 0; i < CLOCK_WORKS; i++) {
 			if (clock_works[i].work && clock_works[i].waits &&

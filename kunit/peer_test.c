@@ -171,11 +171,7 @@ static void test_failures(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
-		struct sockaddr_storage addr = address(1);
-
-		KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr), 0);
-		peer = rmp_peer_find("b");
-		KUNIT_ASSERT_NOT_NULL(test, peer);
+		peer = peer_make(test, "b", 1);
 		c.peer = peer;
 		world.result = ways[i].error;
 		world.reason = RMPOOL_REASON_NOT_TRUSTED;
@@ -190,7 +186,6 @@ static void test_failures(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, caller_end(test, &c), ways[i].told);
 		KUNIT_EXPECT_EQ(test, c.err.reason, RMPOOL_REASON_NOT_TRUSTED);
 		check_peer(test, peer);
-		rmp_peer_put(peer);
 		KUNIT_ASSERT_EQ(test, rmp_peer_del("b"), 0);
 	}
 }
@@ -266,6 +261,7 @@ static void test_silence(struct kunit *test)
 	check_peer(test, peer);
 
 	/* It says who it is, and there is no way for data. */
+	world_advance_ms(test, 200);
 	go_live(test, peer, 0);
 	caller_start(test, &c);
 	until(test, atomic_read(&peer->users) == 2);

@@ -43,7 +43,7 @@ struct world_sent {
 };
 
 static struct {
-	spinlock_t lock;	/* of sent */
+	spinlock_t lock;	/* of sent and gated */
 	struct world_sent sent[WORLD_SENT];
 	u32 nr_sent;
 	u8 keys[RMP_WIRE_MSG_MAX];	/* the last KEYS, as it was sent */
@@ -56,6 +56,11 @@ static struct {
 	u32 reason;
 	u8 uuid[RMP_WIRE_UUID];	/* who answers */
 	wait_queue_head_t gate;
+	struct world_gated {
+		struct rmp_conn *conn;
+		const bool *hold;
+		unsigned long end;
+	} gated[8];		/* work items that stand there */
 	atomic_t connects;	/* of the control channel */
 	atomic_t data_connects;
 	atomic_t accepts;
@@ -67,7 +72,7 @@ static struct {
 	u32 control_dev;
 
 	bool accept_any;
-	struct rmp_peer *peers[8];	/* references of the test */
+	struct rmp_peer *peers[16];	/* references of the test */
 	u32 nr_peers;
 	atomic_t flows;
 	atomic_t qps;
@@ -93,6 +98,56 @@ static bool gate_open(struct rmp_conn *conn, const bool *hold)
 	return !READ_ONCE(*hold) || READ_ONCE(conn->state) == CONN_ABORTED;
 }
 
+static bool gate_shut(const struct world_gated *g)
+{
+	return g->conn && !gate_open(g->conn, g->hold) &&
+	       time_before(READ_ONCE(clock_now), g->end);
+}
+
+static int clock_gated(void)
+{
+	int nr = 0, i;
+
+	spin_lock(&world.lock);
+	for (i = 0; i < ARRAY_SIZE(world.gated); i++)
+		nr += gate_shut(&world.gated[i]);
+	spin_unlock(&world.lock);
+	return nr;
+}
+
+static unsigned long clock_gate_due(unsigned long limit)
+{
+	int i;
+
+	spin_lock(&world.lock);
+	for (i = 0; i < ARRAY_SIZE(world.gated); i++) {
+		if (gate_shut(&world.gated[i]) &&
+		    time_before(world.gated[i].end, limit))
+			limit = world.gated[i].end;
+	}
+	spin_unlock(&world.lock);
+	return limit;
+}
+
+/* @from: who stands there, or NULL; @to: who does then. */
+static void gate_note(struct rmp_conn *from, struct rmp_conn *to, const bool *hold,
+		      unsigned long end)
+{
+	int i;
+
+	spin_lock(&world.lock);
+	for (i = 0; i < ARRAY_SIZE(world.gated); i++) {
+		if (world.gated[i].conn == from) {
+			world.gated[i].conn = to;
+			world.gated[i].hold = hold;
+			world.gated[i].end = end;
+			break;
+		}
+	}
+	spin_unlock(&world.lock);
+	WARN_ON(i == ARRAY_SIZE(world.gated));
+}
+
 static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 {
 	bool worker = current->flags & PF_WQ_WORKER;
@@ -102,10 +157,10 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 		return -ECANCELED;
 	cmpxchg(&conn->state, CONN_NEW, CONN_WAITS);
 	if (worker)
-		atomic_inc(&clock_blocked);
+		gate_note(NULL, conn, hold, clock_now + timeout);
 	left = clock_wait(world.gate, gate_open(conn, hold), timeout);
 	if (worker)
-		atomic_dec(&clock_blocked);
+		gate_note(conn, NULL, NULL, 0);
 	if (left == 0) {
 		conn->reason = RMPOOL_REASON_UNREACHABLE;
 		return -ETIMEDOUT;

@@ -104,6 +104,7 @@ static void test_tokens_refused(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 		world_advance(test, 1);
 		pause = min(pause * 2, MS(5000));
+		answer_probe(test, peer);
 		/* It lives, but for the rail. */
 		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 3, 1, 0), 0);
 	}
@@ -198,6 +199,8 @@ static void test_qp_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 1);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	/* Tokens are asked for once in 3 s. */
+	world_advance_ms(test, 3000);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
 	world_advance_ms(test, 20);
@@ -210,6 +213,8 @@ static void test_qp_fails(struct kunit *test)
 	fail_qp(test, peer, 0, 1);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
 	check_peer(test, peer);
+	world_advance_ms(test, 3000);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
 	world_advance_ms(test, 20);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
