@@ -50,7 +50,7 @@ static struct {
 	int wrong;		/* work requests; how often, and where first */
 	int wrong_line;
 	struct ib_device ibdev;
-	struct rmp_device dev[RAILS];
+	struct rmp_device *dev[RAILS];
 	struct rmp_rail rail[RAILS];
 	struct rmp_conn *conn[RAILS][2];
 	struct rmp_flow *flow;
@@ -314,7 +314,7 @@ static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
 	u32 q;
 
 	rail->flow = world.flow;
-	rail->dev = &world.dev[i];
+	rail->dev = world.dev[i];
 	rail->dev->index = i;
 	rail->index = i;
 	rail->remote_dev = i + 8;
@@ -343,9 +343,16 @@ static inline void rail_down(u32 i)
 
 static inline int flow_init(struct kunit *test)
 {
+	u32 i;
+
 	suite_case(test);
 	memset(&world, 0, sizeof(world));
 	world.ibdev.ops.post_send = post_send;
+	for (i = 0; i < RAILS; i++) {
+		world.dev[i] = kunit_kzalloc(test, sizeof(**world.dev),
+					     GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, world.dev[i]);
+	}
 	rmp_qp_depth = 16;
 	rmp_qp_window = 4 * MIB;
 	rmp_max_slice = 1 * MIB;
