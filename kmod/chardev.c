@@ -12,8 +12,9 @@
  *
  * Each ioctl has one structure, which may grow at its end: it is read by the
  * rules of copy_struct_from_user() with the size that the caller's command has,
- * handled, and written back whether it succeeded or not. When a call made
- * something whose handle cannot be told, it is undone.
+ * which is not less than that of the first version, handled, and written back
+ * whether it succeeded or not. When a call made something whose handle cannot be
+ * told, it is undone.
  *
  * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
  * open file has a reference, each request has one. release() ends what is
@@ -475,14 +476,18 @@ static int ioc_cancel(struct rmp_file *file, void *arg)
 	return rmp_transfer_cancel(file, arg);
 }
 
+/* @min: size of the first version of the structure */
 struct rmp_ioctl {
 	u32 cmd;
+	u32 min;
 	int (*handle)(struct rmp_file *file, void *arg);
 	void (*undo)(struct rmp_file *file, const void *arg);
 };
 
 #define RMP_IOCTL_UNDO(name, fn, undo) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, undo }
+	[_IOC_NR(RMPOOL_IOC_##name)] = { \
+		RMPOOL_IOC_##name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo \
+	}
 #define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
@@ -531,6 +536,8 @@ static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 	ioc = &rmp_ioctls[array_index_nospec(nr, ARRAY_SIZE(rmp_ioctls))];
 	if (ioc->handle != ioc_info && current->mm != file->mem.mm)
 		return -EPERM;
+	if (usize < ioc->min)
+		return -EINVAL;
 	ksize = _IOC_SIZE(ioc->cmd);
 	memset(&arg, 0, sizeof(arg));
 	ret = copy_struct_from_user(&arg, ksize, uarg, usize);

@@ -75,6 +75,7 @@ struct rmp_session {
  * @users: remote segments and waiters: the worker keeps a connection for them
  * @failures: counts failed attempts, so that a waiter sees a new one
  * @seen: jiffies when it last was connected, or asked to be
+ * @closing: off the table: sees to the end; then @closed
  */
 struct rmp_peer {
 	struct kref ref;
@@ -103,6 +104,8 @@ struct rmp_peer {
 	unsigned long next_try;
 	bool changed;
 	struct delayed_work work;
+	struct work_struct closing;
+	struct completion closed;
 	struct work_struct free_work;
 
 	struct mutex rseg_lock;

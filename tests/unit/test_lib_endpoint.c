@@ -31,7 +31,7 @@ static void accepts(void **state)
 		{ "10.0.0.1:13579", "10.0.0.1", 13579, AF_INET, 0,
 		  "v1:10.0.0.1:13579" },
 		{ "v1:10.0.0.1:1", "10.0.0.1", 1, AF_INET, 0, NULL },
-		{ "v1:255.255.255.255:65535", "255.255.255.255", 65535, AF_INET,
+		{ "v1:223.255.255.255:65535", "223.255.255.255", 65535, AF_INET,
 		  0, NULL },
 		{ "v1:[fd00::7]:99", "fd00::7", 99, AF_INET6, 0, NULL },
 		{ "[FD00:0:0:0:0:0:0:7]:99", "fd00::7", 99, AF_INET6, 0,
@@ -141,6 +141,9 @@ static void refuses(void **state)
 		{ "0.0.0.0:13579", EADDRNOTAVAIL, "any address" },
 		{ "[::]:13579", EADDRNOTAVAIL, "any address" },
 		{ "[::ffff:0.0.0.0]:13579", EADDRNOTAVAIL, "any address" },
+		{ "224.0.0.1:13579", EADDRNOTAVAIL, "multicast" },
+		{ "255.255.255.255:13579", EADDRNOTAVAIL, "broadcast" },
+		{ "[ff02::1]:13579", EADDRNOTAVAIL, "multicast" },
 	};
 	struct rmpool_endpoint e, before;
 

@@ -5,8 +5,9 @@
  * Rules that hold for every ioctl here:
  *
  *  - Structures have no holes, are the same for 32-bit and 64-bit callers, and
- *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: missing
- *    bytes count as zero, unknown bytes that are not zero give E2BIG.
+ *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: those that
+ *    an earlier version did not have count as zero, unknown bytes that are not
+ *    zero give E2BIG, less than the first version has gives EINVAL.
  *  - Flags and reserved fields that are not described must be zero (EINVAL).
  *  - The structure is copied back whether the call succeeds or fails, so that
  *    output fields such as &struct rmpool_error can say why it failed.
