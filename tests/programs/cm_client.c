@@ -30,6 +30,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "clock.h"
+
 enum {
 	MAGIC = 0x4c504d52,
 	MESSAGE = 4096,
@@ -69,14 +71,6 @@ static void check(bool good, const char *name, const char *why)
 	else
 		printf("not ok %s: %s\n", name, why);
 	fflush(stdout);
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void put32(uint8_t *at, uint32_t v)
@@ -195,11 +189,11 @@ static bool dial(struct link *l, const uint8_t *data, size_t len)
 static bool dial_control(struct link *l)
 {
 	uint8_t req[REQUEST];
-	double end = seconds() + 20;
+	double end = now() + 20;
 	bool good;
 
 	fill_request(req, KIND_CONTROL);
-	while (!(good = dial(l, req, sizeof(req))) && seconds() < end &&
+	while (!(good = dial(l, req, sizeof(req))) && now() < end &&
 	       (l->rejected == REJECT_RETRY || l->rejected == REJECT_IN_USE)) {
 		hang_up(l);
 		poll(NULL, 0, 50);
@@ -217,14 +211,14 @@ static bool is_down(struct link *l, int ms)
 
 static bool send_raw(struct link *l, size_t len)
 {
-	double end = seconds() + 10;
+	double end = now() + 10;
 	struct ibv_wc wc;
 	int n;
 
 	if (rdma_post_send(l->id, NULL, l->out, len, l->mr, 0))
 		return false;
 	while (!(n = ibv_poll_cq(l->id->send_cq, 1, &wc)))
-		if (seconds() > end)
+		if (now() > end)
 			return false;
 	return n == 1 && wc.status == IBV_WC_SUCCESS;
 }
@@ -246,10 +240,10 @@ static bool send_message(struct link *l, uint8_t type, size_t body)
 /* The next message of that type, copied; others are skipped. */
 static bool receive(struct link *l, uint8_t type, uint8_t message[MESSAGE])
 {
-	double end = seconds() + 10;
+	double end = now() + 10;
 	struct ibv_wc wc;
 
-	while (seconds() < end) {
+	while (now() < end) {
 		uint8_t *buf;
 		int n = ibv_poll_cq(l->id->recv_cq, 1, &wc);
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -192,7 +193,7 @@ static void test_orphan(void)
 		close(pipes[1]);
 		pid = getppid();
 		while (getppid() == pid && !kill(pid, 0))
-			usleep(1000);
+			pause_ms(1);
 		if (ioctl(fd, RMPOOL_IOC_INFO, &info))
 			_exit(6);
 		why = foreign(fd);
@@ -204,7 +205,7 @@ static void test_orphan(void)
 	}
 	expect(&t, !child_status(pid), "the opener failed");
 	for (int i = 0; i < 10000 && access("descriptor.done", F_OK); i++)
-		usleep(1000);
+		pause_ms(1);
 	fd = open("descriptor.done", O_RDONLY);
 	byte = 0;
 	expect(&t, fd >= 0 && read(fd, &byte, 1) == 1 && byte == 'g',

@@ -11,9 +11,9 @@
  *   await GAPS PLACES [N]        the same, again and again, for a minute at most
  *   add                          registers one more region; answers its offset
  */
-#include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "pattern.h"
 
 #define ADDED_LENGTH	70001ULL
@@ -62,14 +62,6 @@ static bool check(const struct host *h, uint64_t gaps, uint64_t places, uint32_t
 	}
 	return pattern_check(h->memory + (pos - FIRST), h->total - (pos - FIRST), gaps, pos,
 			     "behind the last place", why, size);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void add_region(const struct host *h)

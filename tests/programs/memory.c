@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -52,7 +53,7 @@ static bool pins_return(long before)
 	for (int i = 0; i < 5000; i++) {
 		if (pinned_pages() == before)
 			return true;
-		usleep(1000);
+		pause_ms(1);
 	}
 	return false;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -177,7 +178,7 @@ static void owner(void)
 	rmpool_close(pool);
 	/* What waits for peers does so in the background. */
 	for (i = 0; i < 20000 && status_value("VmPin"); i++)
-		usleep(1000);
+		pause_ms(1);
 	expect(&closed, !status_value("VmPin"), "VmPin is %ld kB",
 	       status_value("VmPin"));
 	test_end(&closed);

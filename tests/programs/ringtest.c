@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "pattern.h"
 
 #define ENTRIES		8
@@ -42,14 +42,6 @@ static void is(int got, int wanted, const char *what)
 	if (got != wanted)
 		die("%s: %d instead of %d (%s)", what, got, wanted,
 		    got < 0 ? rmpool_error() : "");
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static int readable(int fd, int timeout_ms)

@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sys/mman.h>
 
 #include <rmpool.h>
+#include "clock.h"
 
 #define BATCH_MAX	32U
 #define TIMEOUT_MS	30000
@@ -34,14 +34,6 @@ struct load {
 	uint32_t depth;
 	bool put;
 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static int fails(int result)
 {

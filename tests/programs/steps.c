@@ -30,6 +30,7 @@
 #include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
 
 enum {
 	MEMORY = 16 << 20,
@@ -58,14 +59,6 @@ static void on_signal(int number)
 {
 	(void)number;
 	ended = 1;
-}
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 static const char *error_name(int error)
@@ -144,17 +137,17 @@ static int collect(void)
 	return n < 0 ? n : status;
 }
 
-/* Until all have ended; -ETIME when some have not after @ms. */
-static int drain(double ms)
+/* Until all have ended; -ETIME when some have not after @seconds. */
+static int drain(double seconds)
 {
-	double end = now_ms() + ms;
+	double end = now() + seconds;
 
 	while (collect(), tally.waiting) {
-		double left = end - now_ms();
+		double left = end - now();
 
 		if (left <= 0)
 			return -ETIME;
-		rmpool_wait(pool, 1, (int)left + 1);
+		rmpool_wait(pool, 1, (int)(left * 1e3) + 1);
 	}
 	return 0;
 }
@@ -272,7 +265,7 @@ static int step(char *line)
 		return ret < 0 ? ret : 0;
 	}
 	if (!strcmp(line, "drain"))
-		return drain((double)a);
+		return drain((double)a / 1e3);
 	return -ENOSYS;
 }
 
@@ -285,14 +278,14 @@ static int run(void)
 	puts("OK 0 started");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		double began = now_ms();
+		double began = now();
 		bool drained;
 		int ret;
 
 		line[strcspn(line, "\n")] = 0;
 		drained = !strncmp(line, "drain", 5);
 		ret = step(line);
-		printf("%s %.0f ", error_name(ret), now_ms() - began);
+		printf("%s %.0f ", error_name(ret), (now() - began) * 1e3);
 		if (drained)
 			print_tally();
 		else
@@ -328,7 +321,7 @@ static int stream(char **argv)
 		if (!ret)
 			ret = start(depth - tally.waiting, offset, length, 0);
 	}
-	drain(20000);
+	drain(20);
 	print_tally();
 	printf("\n");
 	if (tally.waiting)

@@ -20,9 +20,9 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "pattern.h"
 
 #define TIMEOUT_MS	60000
@@ -48,14 +48,6 @@ static int need(int result, const char *what)
 	if (result < 0)
 		die("%s: %s", what, rmpool_error());
 	return result;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ------------------------------------------------------------ local memory */
