@@ -18,6 +18,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "clock.h"
+#include "numbers.h"
 
 enum {
 	MAGIC = 0x4c504d52,
@@ -522,7 +524,8 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "tokens"))
 		return run_tokens();
 	if (argc == 6 && !strcmp(argv[1], "storm"))
-		return run_storm((unsigned int)atoi(argv[4]), atoi(argv[5]));
+		return run_storm((unsigned int)argument(argv[4], 0, UINT_MAX),
+				 (int)argument(argv[5], 1, INT_MAX));
 	fprintf(stderr, "usage: cm_client connect|tokens|storm HOST PORT ...\n");
 	return 2;
 }

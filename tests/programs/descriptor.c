@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -19,6 +20,7 @@
 
 #include "calls.h"
 #include "clock.h"
+#include "numbers.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -410,7 +412,7 @@ int main(int argc, char **argv)
 	const char *why;
 
 	if (argc > 1) {
-		why = foreign(atoi(argv[1]));
+		why = foreign((int)argument(argv[1], 0, INT_MAX));
 		if (why)
 			fprintf(stderr, "%s\n", why);
 		return !!why;

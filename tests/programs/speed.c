@@ -20,6 +20,7 @@
 
 #include <rmpool.h>
 #include "clock.h"
+#include "numbers.h"
 
 #define BATCH_MAX	32U
 #define TIMEOUT_MS	30000
@@ -40,20 +41,6 @@ static int fails(int result)
 	if (result < 0)
 		fprintf(stderr, "speed: %s\n", rmpool_error());
 	return result < 0;
-}
-
-static uint64_t number(const char *text, uint64_t max)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (errno || *end || end == text || !value || value > max) {
-		fprintf(stderr, "speed: %s: not a number from 1 to %" PRIu64 "\n", text, max);
-		exit(2);
-	}
-	return value;
 }
 
 /* Returns how many were accepted, or a negative errno. */
@@ -159,9 +146,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	load.put = !strcmp(argv[1], "put");
-	load.size = number(argv[3], 1ULL << 30);
-	load.depth = (uint32_t)number(argv[4], RMPOOL_BATCH_MAX);
-	seconds = (double)number(argv[5], 3600);
+	load.size = argument(argv[3], 1, 1ULL << 30);
+	load.depth = (uint32_t)argument(argv[4], 1, RMPOOL_BATCH_MAX);
+	seconds = (double)argument(argv[5], 1, 3600);
 	while (ring < load.depth)
 		ring *= 2;
 

@@ -20,7 +20,6 @@
  * 2 if some did not end.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,6 +30,7 @@
 
 #include <rmpool.h>
 #include "clock.h"
+#include "numbers.h"
 
 enum {
 	MEMORY = 16 << 20,
@@ -205,33 +205,33 @@ static void interrupt(bool on)
 	timer_settime(timer, 0, &when, NULL);
 }
 
+/* Ends the first word; returns what is behind it. */
+static char *end_word(char *line)
+{
+	char *rest = line + strcspn(line, " ");
+
+	if (*rest)
+		*rest++ = 0;
+	return rest;
+}
+
 static int step(char *line)
 {
-	int64_t a = 0, b = 0, c = 0, d = 0;
-	char name[160] = "", *rest;
+	long long n[4] = { 0 }, a, b, c, d;
+	char *rest = end_word(line);
 	uint64_t offset;
 	size_t length;
-	int ret, used = 0;
+	int ret;
 
-	if (!strncmp(line, "interrupt ", 10)) {
-		interrupt(true);
-		ret = step(line + 10);
-		interrupt(false);
-		return ret;
-	}
-	rest = strchr(line, ' ');
-	if (rest)
-		*rest++ = 0;
-	else
-		rest = line + strlen(line);
 	if (!strcmp(line, "open")) {
-		if (sscanf(rest, "%150s %n", name, &used) < 1)
-			return -EINVAL;
-		return rmpool_segment_open(pool, name, NULL,
-					   atoi(rest + used), &segment, NULL);
+		numbers(end_word(rest), n, 1);
+		return rmpool_segment_open(pool, rest, NULL, (int)n[0], &segment, NULL);
 	}
-	sscanf(rest, "%" SCNi64 " %" SCNi64 " %" SCNi64 " %" SCNi64, &a, &b, &c,
-	       &d);
+	numbers(rest, n, 4);
+	a = n[0];
+	b = n[1];
+	c = n[2];
+	d = n[3];
 	if (a < 0 || b > MEMORY)
 		return -EINVAL;
 	if (!strcmp(line, "wait")) {
@@ -269,6 +269,18 @@ static int step(char *line)
 	return -ENOSYS;
 }
 
+static int run_line(char *line)
+{
+	int ret;
+
+	if (strncmp(line, "interrupt ", 10))
+		return step(line);
+	interrupt(true);
+	ret = step(line + 10);
+	interrupt(false);
+	return ret;
+}
+
 static int run(void)
 {
 	char line[512];
@@ -284,7 +296,7 @@ static int run(void)
 
 		line[strcspn(line, "\n")] = 0;
 		drained = !strncmp(line, "drain", 5);
-		ret = step(line);
+		ret = run_line(line);
 		printf("%s %.0f ", error_name(ret), (now() - began) * 1e3);
 		if (drained)
 			print_tally();
@@ -300,7 +312,7 @@ static int stream(char **argv)
 {
 	uint64_t offset = strtoull(argv[1], NULL, 0);
 	uint64_t length = strtoull(argv[2], NULL, 0);
-	uint32_t depth = (uint32_t)atoi(argv[3]);
+	uint32_t depth = (uint32_t)argument(argv[3], 1, RMPOOL_BATCH_MAX);
 	int ret;
 
 	ret = setup(length);

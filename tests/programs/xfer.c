@@ -23,6 +23,7 @@
 
 #include <rmpool.h>
 #include "clock.h"
+#include "numbers.h"
 #include "pattern.h"
 
 #define TIMEOUT_MS	60000
@@ -467,7 +468,7 @@ static long mem_available(void)
 	long kib = -1;
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %ld kB", &kib) == 1)
+		if (named_value(line, "MemAvailable", &kib))
 			break;
 	if (f)
 		fclose(f);
@@ -611,15 +612,17 @@ static void unattended(char **args)
 static void late(char **args)
 {
 	struct local l = open_all(args[0], args[1]);
-	unsigned long long offset;
-	char why[128];
+	char line[32], why[128];
+	long long added = 0;
+	uint64_t offset;
 
 	need(rmpool_put(l.pool, l.segment, SEGMENT_BASE, l.memory + LEAD, 100, TIMEOUT_MS),
 	     "put before");
 	puts("opened");
 	fflush(stdout);
-	if (scanf("%llu", &offset) != 1)
+	if (!fgets(line, sizeof(line), stdin) || numbers(line, &added, 1) != 1)
 		die("no offset");
+	offset = (uint64_t)added;
 	need(rmpool_put(l.pool, l.segment, offset + 1, l.memory + 5000, 65537, TIMEOUT_MS),
 	     "put to the new region");
 	need(rmpool_get(l.pool, l.segment, offset + 1, l.memory + 100000, 65537, TIMEOUT_MS),
