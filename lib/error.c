@@ -15,6 +15,7 @@
 #include <string.h>
 
 static _Thread_local struct {
+	/* cppcheck-suppress unusedStructMember ; its users are not seen */
 	char text[512];
 	struct rmpool_error detail;
 } last;

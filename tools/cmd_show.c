@@ -69,7 +69,7 @@ static const char *mismatch(const struct module *module, char *text, size_t room
 
 	text[0] = 0;
 	if (loaded && module->abi != RMPOOL_ABI_VERSION)
-		snprintf(text, room, "the module has ABI %u, this tool was built for ABI %u; "
+		snprintf(text, room, "the module has ABI %u, this tool was built for ABI %d; "
 			 "install the same version of both", module->abi,
 			 RMPOOL_ABI_VERSION);
 	else if (strcmp(rmpool_version(), RMPOOL_VERSION))
