@@ -173,11 +173,11 @@ static bool dial(struct link *l, const uint8_t *data, size_t len)
 	l->in = calloc(BUFFERS + 1, MESSAGE);
 	if (!l->in)
 		abort();
-	l->out = l->in + BUFFERS * MESSAGE;
-	l->mr = rdma_reg_msgs(l->id, l->in, (BUFFERS + 1) * MESSAGE);
+	l->out = l->in + (size_t)BUFFERS * MESSAGE;
+	l->mr = rdma_reg_msgs(l->id, l->in, (size_t)(BUFFERS + 1) * MESSAGE);
 	if (!l->mr)
 		abort();
-	for (int i = 0; i < BUFFERS; i++)
+	for (size_t i = 0; i < BUFFERS; i++)
 		if (rdma_post_recv(l->id, l->in + i * MESSAGE,
 				   l->in + i * MESSAGE, MESSAGE, l->mr))
 			abort();
@@ -277,8 +277,8 @@ static bool greet(struct link *l)
 
 	memset(body, 0, 168);
 	memcpy(body, uuid, 16);
-	strcpy((char *)body + 24, "stranger");
-	strcpy((char *)body + 88, "v1:192.0.2.1:13579");
+	memcpy(body + 24, "stranger", 9);
+	memcpy(body + 88, "v1:192.0.2.1:13579", 19);
 	if (!send_message(l, HELLO, 168))
 		return false;
 	memset(body, 0, 28);
@@ -468,7 +468,7 @@ static bool storm_message(struct link *l)
 			put32(body, (uint32_t)(len / 24));
 		if (type == 5) {
 			memset(body + 4, 0, 64);
-			strcpy((char *)body + 4, random() % 2 ? "mem" : "none");
+			memcpy(body + 4, random() % 2 ? "mem" : "none", 4);
 		}
 		if (type == 8)
 			memset(body + 4, 0, 16);

@@ -74,7 +74,7 @@ static inline bool pattern_check(const void *mem, uint64_t length, uint64_t seed
 		for (k = 0; memcmp(p + i, (uint8_t *)&word + skip, n) && k < n; k++)
 			if (p[i + k] != ((uint8_t *)&word)[skip + k]) {
 				snprintf(why, size, "%s: byte %llu of %llu is wrong", what,
-					 (unsigned long long)(i + k),
+					 (unsigned long long)i + k,
 					 (unsigned long long)length);
 				return false;
 			}

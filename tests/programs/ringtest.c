@@ -61,7 +61,7 @@ static void submit(uint32_t nr, int accepted, const char *what)
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
-		rmpool_prepare_put(&r[i], segment, SEGMENT_BASE + i * 1000, memory + i * 1000,
+		rmpool_prepare_put(&r[i], segment, SEGMENT_BASE + i * 1000ULL, memory + (size_t)i * 1000,
 				   100 + (next_cookie + i) % 800, next_cookie + i);
 	is(rmpool_submit(pool, r, nr), accepted, what);
 	if (accepted > 0)

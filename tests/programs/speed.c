@@ -166,6 +166,7 @@ int main(int argc, char **argv)
 	if (load.memory == MAP_FAILED) {
 		fprintf(stderr, "speed: %" PRIu64 " bytes of memory: %s\n", load.space,
 			strerror(errno));
+		/* cppcheck-suppress memleak ; it was not mapped */
 		return 1;
 	}
 	if (load.put)
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
 	if (!moved || (!load.put && !arrived(&load, moved)))
 		return 1;
 	printf("%.1f MB/s, %.0f requests/s\n", (double)moved / took * 1e-6,
-	       (double)(moved / load.size) / took);
+	       (double)moved / (double)load.size / took);
 	rmpool_close(load.pool);
 	return 0;
 }
