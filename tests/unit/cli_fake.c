@@ -197,9 +197,11 @@ int rmpool_segment_open(struct rmpool *pool, const char *node, const char *name,
 	return 0;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): as the library has it */
 int rmpool_segment_regions(struct rmpool *pool, uint32_t segment,
 			   struct rmpool_region_desc **regions, uint32_t *nr,
 			   uint64_t *generation)
+/* NOLINTEND(readability-non-const-parameter) */
 {
 	size_t size = fake->nr_regions * sizeof(**regions);
 
@@ -335,7 +337,7 @@ struct rmpool_nl {
 
 static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-static const struct rmpool_nl_node node = {
+static const struct rmpool_nl_node this_node = {
 	.name = "a", .uuid = uuid, .listen = "v1:[::]:13579",
 	.advertise = "v1:10.77.0.1:13579", .version = "0.1.0", .abi = RMPOOL_ABI_VERSION,
 };
@@ -401,10 +403,10 @@ void rmpool_nl_close(struct rmpool_nl *nl)
 	free(nl);
 }
 
-int rmpool_nl_node_get(struct rmpool_nl *nl, const struct rmpool_nl_node **found)
+int rmpool_nl_node_get(struct rmpool_nl *nl, const struct rmpool_nl_node **node)
 {
 	(void)nl;
-	*found = &node;
+	*node = &this_node;
 	return 0;
 }
 
@@ -471,7 +473,7 @@ int rmpool_nl_event(struct rmpool_nl *nl, const struct rmpool_nl_event **event)
 		{ .kind = RMPOOL_NL_PEER, .change = RMPOOL_EVENT_CHANGED, .peer = &peers[0] },
 		{ .kind = RMPOOL_NL_DEVICE, .change = RMPOOL_EVENT_NEW,
 		  .device = &devices[1] },
-		{ .kind = RMPOOL_NL_NODE, .change = RMPOOL_EVENT_CHANGED, .node = &node },
+		{ .kind = RMPOOL_NL_NODE, .change = RMPOOL_EVENT_CHANGED, .node = &this_node },
 	};
 	char byte;
 

@@ -58,7 +58,7 @@ static void test_help(void **state)
 	for (i = 0; all_commands[i]; i++)
 		assert_has(result->out, all_commands[i]);
 	for (i = 0; all_commands[i]; i++) {
-		strcpy(copy, all_commands[i]);
+		snprintf(copy, sizeof(copy), "%s", all_commands[i]);
 		second = strchr(copy, ' ');
 		if (second)
 			*second++ = 0;
