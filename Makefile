@@ -31,7 +31,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
 .PHONY: all help module lib tools deps demo check vm vmctl unit lint clean \
-	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-build
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
 
 all: lib tools module-if-possible
 
@@ -284,17 +284,6 @@ dkms-remove:
 	packaging/dkms.sh remove '$(VERSION)' '$(SRCDIR)'
 	rm -f $(UDEVDIR)/60-rmpool.rules $(SYSUSERSDIR)/rmpool.conf
 	! getent group rmpool >/dev/null || groupdel rmpool
-
-# For the tests: what DKMS makes of the sources for all kernels, in a place of its own.
-DKMS_BUILT := $B/dkms/built
-dkms-build: $(DKMS_BUILT)
-$(DKMS_BUILT): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
-	rm -rf $(@D)
-	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
-	DKMS='dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
-		--installtree $(CURDIR)/$(@D)/modules' \
-		packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
-	touch $@
 
 clean:
 	rm -rf $B

@@ -184,12 +184,16 @@ int rmp_node_init(void)
 		/* The IPv6 any address takes IPv4 as well. */
 		node_any(&node->listen, rmp_port, true);
 		ret = rmp_cm_listen(&node->listen, &rmp_listener);
+		/* Any other error says what is wrong; IPv4 would hide it. */
 		if (ret == -EAFNOSUPPORT) {
 			node_any(&node->listen, rmp_port, false);
 			ret = rmp_cm_listen(&node->listen, &rmp_listener);
 		}
 	}
-	if (ret)
+	if (ret == -EADDRINUSE)
+		pr_err("cannot listen at %pISpc: port %u in use\n",
+		       &node->listen, rmp_endpoint_port(&node->listen));
+	else if (ret)
 		pr_err("cannot listen at %pISpc: %pe\n", &node->listen,
 		       ERR_PTR(ret));
 	return ret;

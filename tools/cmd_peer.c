@@ -88,7 +88,8 @@ static int read_setting(struct rmpool_nl_settings *settings, const char *text)
 	} else {
 		return fail_text(EXIT_USAGE, text, "accept is any or table");
 	}
-	if (!*value)
+	/* Without a value: back to what the node finds out by itself. */
+	if (!*value && value != settings->advertise)
 		return fail_text(EXIT_USAGE, key, "the value is empty");
 	return EXIT_OK;
 }
@@ -124,7 +125,8 @@ const struct command command_node_set = {
 	.detail =
 	"  name=NAME           what this node calls itself\n"
 	"  listen=ENDPOINT     where it listens for peers\n"
-	"  advertise=ENDPOINT  where peers find it, if that differs\n"
+	"  advertise=ENDPOINT  where peers find it, if that differs; without a\n"
+	"                      value: found out by the node again\n"
 	"  accept=table|any    who may connect: the peers in the table, or anyone\n"
 	"An endpoint is v1:HOST:PORT, an IPv6 address stands in brackets.\n",
 	.options = loopback_options,

@@ -355,7 +355,7 @@ enum rmpool_nl_accept {
 struct rmpool_nl_settings {
 	const char *name;
 	const char *listen;		/* endpoint */
-	const char *advertise;		/* endpoint */
+	const char *advertise;		/* endpoint; "": found out by the node */
 	uint32_t accept;		/* enum rmpool_nl_accept */
 	uint32_t allow_loopback;	/* 1: a loopback address is meant */
 	uint64_t reserved[4];

@@ -242,8 +242,12 @@ struct rmpool_region_add {
  * @error: out
  *
  * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
- * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), ELOOP (the
- * peer is this node), EINTR; @error has the reason.
+ * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), EPROTO
+ * (malformed answer), ELOOP (the peer is this node), EADDRINUSE (it is connected
+ * under another name), ESTALE (it came back as another node meanwhile), ENODEV
+ * (no usable device), EMFILE (too many opened segments, of the file or of the
+ * peer), ENOSPC (the peer lets us open no more, or it has too many keys), ENOMEM,
+ * EINTR; @error has the reason.
  */
 struct rmpool_segment_open {
 	char node[RMPOOL_NAME_MAX];
@@ -307,8 +311,9 @@ struct rmpool_segment_list {
  * struct rmpool_request - one put or get
  * @cookie: comes back in the completion
  * @local_addr: within one registered region of this file
- * @length: bytes, 0 included; the range must lie within one local region and
- *	within one region of the segment
+ * @length: bytes; the range must lie within one local region and within one
+ *	region of the segment. A request of 0 bytes moves nothing and succeeds:
+ *	@segment must be an opened one, @local_addr and @offset are not looked at
  * @offset: in the segment
  * @segment: handle from SEGMENT_OPEN
  * @op: RMPOOL_OP_PUT or RMPOOL_OP_GET
