@@ -34,7 +34,7 @@ if [ "$VM" = b ]; then
 	vmctl get waiting 60
 	check "load" module_load accept=any
 	vmctl put loaded yes
-	barrier done 120
+	barrier end 120
 	exit
 fi
 
@@ -153,4 +153,4 @@ within 6 "connects when the peer's module is loaded" wait_until 30 peer_is b rea
 wait $early
 check "and is answered" says "no segment of that name" "$TMP/early"
 steps_end
-barrier done
+barrier end

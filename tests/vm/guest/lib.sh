@@ -79,7 +79,7 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 # "skip TEST: WHY". It must end well unless one of them failed.
 check_lines()	# NAME COMMAND [ARG...]
 {
-	local name=$1 line told= bad= status=
+	local name=$1 line told='' bad='' status=''
 
 	shift
 	while IFS= read -r line; do
