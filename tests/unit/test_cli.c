@@ -106,7 +106,7 @@ static void test_usage(void **state)
 	assert_int_equal(tool_run("get", "b/kv", "1KB", "f")->code, 2);
 	assert_int_equal(tool_run("get", "b/kv", "1", "-", "-j")->code, 2);
 	assert_int_equal(tool_run("serve", "x")->code, 2);
-	result = tool_run("node", "set", "nam=x");
+	result = tool_run("node", "set", "nme=x");
 	assert_int_equal(result->code, 2);
 	assert_has(result->err, "did you mean name?");
 	assert_int_equal(tool_run("node", "set", "accept=maybe")->code, 2);

@@ -114,7 +114,7 @@ static void test_nearest(void **state)
 
 	(void)state;
 	assert_string_equal(nearest_word("pear", words), "peer");
-	assert_string_equal(nearest_word("seve", words), "serve");
+	assert_string_equal(nearest_word("srve", words), "serve");
 	assert_string_equal(nearest_word("mnoitor", words), "monitor");
 	assert_string_equal(nearest_word("seg", words), "segment");
 	assert_string_equal(nearest_word("peers", words), "peer");
