@@ -147,6 +147,7 @@ const char *rmpool_status_text(int status)
 	case EIO:
 		return "input/output error of the RDMA device";
 	default:
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): it is, since glibc 2.32 */
 		return strerror(-status);
 	}
 }
@@ -285,7 +286,9 @@ int rmpl_fail(int err, const struct rmpool_error *detail, const char *why,
 		explain(reason, sizeof(reason), &copy);
 		why = reason;
 	}
-	snprintf(last.text + used, sizeof(last.text) - used, ": %s",
-		 why ? why : strerror(err));
+	if (!why)
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): as above */
+		why = strerror(err);
+	snprintf(last.text + used, sizeof(last.text) - used, ": %s", why);
 	return -err;
 }
