@@ -32,18 +32,18 @@
 static int (*answer)(unsigned long command, void *arg);
 static unsigned int calls;
 
-int ioctl(int fd, unsigned long command, ...)
+int ioctl(int fd, unsigned long request, ...)
 {
 	va_list args;
 	void *arg;
 	int ret;
 
 	(void)fd;
-	va_start(args, command);
+	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
 	calls++;
-	ret = answer(command, arg);
+	ret = answer(request, arg);
 	if (!ret)
 		return 0;
 	errno = -ret;
