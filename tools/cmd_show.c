@@ -271,26 +271,21 @@ static int add_device(const struct rmpool_nl_device *device, void *arg)
 	return 0;
 }
 
+static int ask_devices(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_devices(nl, add_device, list);
+}
+
 static int run_device(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"DEVICE", "STATE", "ADDRESS", "GID", "NETDEV", ">NUMA", ">MTU", ">SPEED",
 		">CHUNK", ">MRS", "USABLE", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_devices(nl, add_device, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "devices", "no RDMA device on this host");
+	return run_list(titles, ask_devices, "devices", "no RDMA device on this host");
 }
 
 const struct command command_device = {
