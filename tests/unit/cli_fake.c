@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 
 #include <sys/mman.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #include "cli_fake.h"
 
@@ -41,6 +45,19 @@ void fake_reset(void)
 		.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE,
 	};
 	fake->memlock = UINT64_MAX;
+}
+
+int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 /* ----------------------------------------------------------- the library */

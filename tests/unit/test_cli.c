@@ -15,13 +15,6 @@
 
 #include "cli_fake.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	fake_reset();
-	return 0;
-}
-
 static json_t *parse(const char *text)
 {
 	json_error_t error;
@@ -30,12 +23,6 @@ static json_t *parse(const char *text)
 	if (!root)
 		fail_msg("not JSON: %s in %s", error.text, text);
 	return root;
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 static const char *const all_commands[] = {
