@@ -30,10 +30,8 @@ struct host {
 
 static void need(int result)
 {
-	if (result >= 0)
-		return;
-	fprintf(stderr, "memhost: %s\n", rmpool_error());
-	exit(1);
+	if (result < 0)
+		die("%s", rmpool_error());
 }
 
 /* Offset in the segment of memory[0], were it registered. */

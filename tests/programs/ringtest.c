@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -23,19 +22,6 @@ static uint32_t segment;
 static uint8_t *memory;
 static uint64_t next_cookie = 1000;	/* of the next request */
 static uint64_t unread_cookie = 1000;	/* all below were taken */
-
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("ringtest: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static void is(int got, int wanted, const char *what)
 {

@@ -18,7 +18,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 
 #include <rmpool.h>
@@ -30,19 +29,6 @@
 #define LOCAL_SEED	99		/* of local gaps */
 #define LEAD		57		/* odd, and not that of the host */
 #define LOCAL_GAP	771
-
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("xfer: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static int need(int result, const char *what)
 {
