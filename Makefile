@@ -47,7 +47,7 @@ help:
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
 	@echo '                 T=name selects suites, K=6.1 a kernel'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12, PAIR=1)'
-	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
+	@echo '  lint           all static checks, of the module for both kernels too'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
 	@echo '  install-user   the same without the module'
@@ -222,7 +222,8 @@ vm: lib tools
 	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
 
 lint:
-	tests/lint.sh
+	@tests/deps.sh --if-missing --lint
+	@tests/lint.py
 
 # ---- installation -----------------------------------------------------------
 

@@ -60,7 +60,7 @@ struct rmp_session {
 	struct rmp_rail *rails[RMP_RAILS_MAX];
 	u32 next_rail;
 
-	struct mutex export_lock;
+	struct mutex export_lock;	/* exports, revokes and their counts */
 	struct xarray exports;
 	struct xarray revokes;
 	u32 nr_exports;
@@ -86,7 +86,7 @@ struct rmp_peer {
 	struct rmp_flow *flow;
 	atomic_t users;
 
-	struct mutex lock;
+	struct mutex lock;		/* session pointer, state, rails, tokens */
 	wait_queue_head_t wait;
 	u32 state;
 	bool removed;
@@ -108,7 +108,7 @@ struct rmp_peer {
 	struct completion closed;
 	struct work_struct free_work;
 
-	struct mutex rseg_lock;
+	struct mutex rseg_lock;		/* remote segments */
 	struct list_head rsegs;
 	u32 next_cookie;
 };

@@ -10,7 +10,7 @@ if [ "$VM" = b ]; then
 	check "peer add" rmpool peer add a "v1:$PEER_IP0:13579"
 	serve mem --size 1M
 	barrier served
-	barrier done 200
+	barrier end 200
 	kill "$server"
 	wait "$server"
 	exit
@@ -103,4 +103,4 @@ for bad in accept=some name=a/b "name=$(head -c 64 /dev/zero | tr '\0' x)"; do
 done
 check "load" module_load
 check "peer add" rmpool peer add b "v1:$PEER_IP0:13579"
-barrier done
+barrier end

@@ -37,7 +37,7 @@ if [ "$VM" = b ]; then
 	vmctl get early 60
 	serve late --size 16M
 	vmctl put late yes
-	barrier done 120
+	barrier end 120
 	kill "$server"
 	wait "$server"
 	exit
@@ -170,4 +170,4 @@ check "it is off the table" test -z "$(rmpool peer list | grep '^b ')"
 vmctl qmp b cont
 check "it can be added again" rmpool peer add b "v1:$PEER_IP0:13579"
 steps_end
-barrier done
+barrier end

@@ -41,7 +41,7 @@ if [ "$VM" = b ]; then
 	barrier tokens
 	barrier used 60
 	same "no valid token: one line each" 3 "$(rejected "no valid token")"
-	barrier done 250
+	barrier end 250
 	check "segment listed" grep -q mem <(rmpool segment list)
 	kill $server
 	check "serve ends well" wait $server
@@ -96,4 +96,4 @@ step_gives "open" OK open b/mem 30000
 step_gives "put and get" OK verify 0 1000000 30000
 check "both rails" wait_until 20 rails_are b 2
 steps_end
-barrier done
+barrier end

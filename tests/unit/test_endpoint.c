@@ -435,7 +435,7 @@ static void test_random_texts(void **state)
 
 	(void)state;
 	for (i = 0; i < FUZZ_ROUNDS; i++) {
-		strcpy(text, seeds[below(8)]);
+		snprintf(text, sizeof(text), "%s", seeds[below(8)]);
 		len = strlen(text);
 		for (n = (int)below(4); n; n--) {
 			u32 at = below((u32)len + 1);

@@ -166,15 +166,15 @@ static void refuses_long_hosts(void **state)
 
 	(void)state;
 	memset(text, 'a', sizeof(text));
-	strcpy(text + 253, ":1");
+	memcpy(text + 253, ":1", 3);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), 0);
 	memset(text, 'a', sizeof(text));
-	strcpy(text + 254, ":1");
+	memcpy(text + 254, ":1", 3);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), -EINVAL);
 	assert_non_null(strstr(rmpool_error(), "too long"));
 	memset(text, '1', sizeof(text));
 	text[0] = '[';
-	strcpy(text + 390, "]:1");
+	memcpy(text + 390, "]:1", 4);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), -EINVAL);
 }
 
