@@ -192,7 +192,7 @@ static void test_orphan(void)
 		if (pid)
 			_exit(0);	/* the grandchild tells by a file */
 		while (getppid() == opener)
-			usleep(1000);
+			pause_ms(1);
 		if (ioctl(fd, RMPOOL_IOC_INFO, &info))
 			_exit(6);
 		why = foreign(fd);
