@@ -154,8 +154,12 @@ int rmp_node_init(void)
 	const char *why;
 	int ret;
 
-	if (*rmp_name && strlen(rmp_name) < sizeof(node->name)) {
-		strscpy(node->name, rmp_name, sizeof(node->name));
+	if (*rmp_name) {
+		if (strscpy(node->name, rmp_name, sizeof(node->name)) < 0) {
+			pr_err("name=%s: longer than %d characters\n",
+			       rmp_name, RMPOOL_NAME_MAX - 1);
+			return -EINVAL;
+		}
 	} else {
 		/* Its lock is not for modules; a name that changes right now
 		 * is not valid, or just another one.

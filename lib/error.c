@@ -214,6 +214,12 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 			 (uint64_t)e->limit, (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_RING:
+		if (e->used && e->used == e->limit) {
+			snprintf(out, size,
+				 "the completion ring has no free entry, all %" PRIu64 " are taken; poll first",
+				 (uint64_t)e->limit);
+			return;
+		}
 		snprintf(out, size,
 			 "a ring has a power of two from %u to %" PRIu64 " entries, not %" PRIu64,
 			 RMPOOL_RING_MIN, (uint64_t)e->limit, (uint64_t)e->need);

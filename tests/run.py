@@ -62,6 +62,7 @@ def host_programs(wanted):
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
         ("dkms", [unit / "dkms.sh", TREE]),
+        ("module_size", [unit / "module_size.sh", BUILD]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("readme", [unit / "readme.sh", TREE]),
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
@@ -71,8 +72,9 @@ def host_programs(wanted):
 
 
 def host_results(output, status):
-    """(passed, failed) of one program: TAP lines, its own sum, or its exit status."""
-    lines = re.findall(r"^(not )?ok\b(?! +# SKIP)", output, re.MULTILINE)
+    """(passed, failed, skipped) of one program: TAP lines, its own sum, or its exit status."""
+    lines = re.findall(r"^(not )?ok\b(?!.* # SKIP)", output, re.MULTILINE)
+    skipped = len(re.findall(r"^ok\b.* # SKIP", output, re.MULTILINE))
     total = re.search(r"^(?:\w+: )?(\d+) passed, (\d+) failed$", output, re.MULTILINE)
     if total:
         passed, failed = int(total.group(1)), int(total.group(2))
@@ -81,14 +83,14 @@ def host_results(output, status):
         passed = len(lines) - failed
     if status and not failed:
         failed = 1              # a crash, or a sanitizer's report
-    if not status and not passed:
+    if not status and not passed and not skipped:
         passed = 1              # no lines: the exit status is the test
-    return passed, failed
+    return passed, failed, skipped
 
 
 def unit_tests(wanted):
-    """Everything on the host. Returns (passed, failed)."""
-    passed = failed = 0
+    """Everything on the host. Returns (passed, failed, skipped)."""
+    passed = failed = skipped = 0
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
     LOGS.mkdir(parents=True, exist_ok=True)
     for name, command in host_programs(wanted):
@@ -100,15 +102,17 @@ def unit_tests(wanted):
         except (subprocess.TimeoutExpired, OSError) as why:
             output, status = f"{why}\n", -1
         (LOGS / f"{name}.unit").write_text(output)
-        good, bad = host_results(output, status)
+        good, bad, left_out = host_results(output, status)
         if name.startswith("test_") and not re.search(r"^(not )?ok ", output, re.MULTILINE):
             good, bad = 0, 1    # a program of tests without a test
-        say(f"{'not ok' if bad else 'ok'} unit {name}: {good} passed, {bad} failed")
+        say(f"{'not ok' if bad else 'ok'} unit {name}: "
+            f"{suites.closing_line(good, bad, left_out)}")
         if bad:
             say("".join(f"  | {line}\n" for line in output.splitlines()[-60:]))
         passed += good
         failed += bad
-    return passed, failed
+        skipped += left_out
+    return passed, failed, skipped
 
 
 def selftest(wanted):
@@ -166,7 +170,7 @@ def main():
     say(f"-- built in {time.monotonic() - began:.0f} s")
     totals = [(0, failed_builds, 0)]
     if not failed_builds:
-        totals += [(*unit_tests(args.T), 0), (*selftest(args.T), 0)]
+        totals += [unit_tests(args.T), (*selftest(args.T), 0)]
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
         results = asyncio.run(all_vms(chosen, todo, not args.serial))
         totals.append(suites.count(results))

@@ -11,7 +11,8 @@
  * thread: what failed, which limit was met, what to do.
  *
  * Time-outs are in milliseconds. A negative one waits without limit. A signal
- * ends every wait with -EINTR.
+ * ends every wait of part one with -EINTR; that of rmpool_unregister() and
+ * rmpool_unpublish() only when it ends the process.
  *
  * Threads. One struct rmpool may be used by any number of threads at once; one
  * may submit while another waits, and several may poll. Only rmpool_close()

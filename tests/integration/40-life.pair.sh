@@ -89,7 +89,7 @@ check "its pins are given back while the peer hangs" wait_until 40 pins_are "$pi
 vmctl qmp b cont
 step_again 30 "put when the peer goes on" verify 0 65536 10000
 steps_end
-check "as many queue pairs as before, and the rails'" test "$(queue_pairs)" -le $((qps + 5))
+check "as many queue pairs as before, and the rails'" wait_until 30 queue_pairs_at_most $((qps + 5))
 
 stream victim one 1M 256
 kill -9 "$stream"

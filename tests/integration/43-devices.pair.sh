@@ -170,7 +170,7 @@ for round in 1 2 3; do
 	step_gives "round $round: nothing was put there" OK peek 0 16777216 $((8#$((100 + round)))) 30000
 	vmctl put "seen$round" yes
 done
-check "no more queue pairs than before" test "$(queue_pairs)" -le "$qps"
+check "no more queue pairs than before" wait_until 30 queue_pairs_at_most "$qps"
 
 barrier reloaded 200
 step_gives "the old life is gone" "ESTALE|ENOTCONN" put 0 4096 20000

@@ -219,8 +219,9 @@ static bool send_raw(struct link *l, size_t len)
 
 	if (rdma_post_send(l->id, NULL, l->out, len, l->mr, 0))
 		return false;
+	/* What goes to one that has hung up may be tried for ever. */
 	while (!(n = ibv_poll_cq(l->id->send_cq, 1, &wc)))
-		if (now() > end)
+		if (now() > end || is_down(l, 0))
 			return false;
 	return n == 1 && wc.status == IBV_WC_SUCCESS;
 }

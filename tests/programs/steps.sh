@@ -155,3 +155,8 @@ queue_pairs()
 {
 	rdma resource show qp | wc -l
 }
+
+queue_pairs_at_most()	# NUMBER
+{
+	[ "$(queue_pairs)" -le "$1" ]
+}

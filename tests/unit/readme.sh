@@ -4,7 +4,7 @@
 # What the README says is so: the program in it is docs/examples/hello.c (which
 # "make unit" compiles), its table of module parameters has exactly those of the
 # module, with their defaults, its links lead to files, and the make targets that
-# it names exist. Needs no module.
+# it names exist. "make help" lists all targets. Needs no module.
 #
 # Usage: readme.sh SOURCE_FOLDER
 set -u
@@ -64,4 +64,11 @@ targets=$(grep -oE '(`|^)make( [a-z-]+)' README.md | sed 's/.* //' | sort -u)
 for target in $targets; do
 	check "make $target exists" grep -qE "^$target:|^$target .*:|^\.PHONY:.* $target( |$)" Makefile
 done
+
+# But for "module-if-possible" and files, which are nobody's business.
+targets=$(sed -n '/^\.PHONY:/{:more; /\\$/{N; b more}; s/\\\n//g; s/^\.PHONY: *//p}' Makefile |
+	tr -s ' \t' '\n' | grep -vE '^(\$|help$|module-if-possible$)' | sort -u)
+# What stands before the descriptions.
+listed=$(make -s help | sed -n 's/^  \([a-z]\)/\1/p' | sed 's/  .*//' | tr ' ' '\n' | sort -u)
+check "make help lists all targets" same_lists "$targets" "$listed"
 exit $status

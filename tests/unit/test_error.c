@@ -105,6 +105,14 @@ static void limits_are_told_with_numbers(void **state)
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
 	assert_string_equal(rmpool_error(),
 			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+	/* A ring that is full is another thing than one that cannot be made. */
+	detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_RING,
+		.limit = 16, .used = 16, .need = 5,
+	};
+	rmpl_fail(EAGAIN, &detail, NULL, "x");
+	assert_string_equal(rmpool_error(),
+			    "x: the completion ring has no free entry, all 16 are taken; poll first");
 }
 
 /* A limit of a peer comes without numbers: none are made up. */

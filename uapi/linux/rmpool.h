@@ -14,7 +14,8 @@
  *    (more exactly, for the address space that did). Others get EPERM.
  *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
  *    unless a name says otherwise. A negative time-out waits without limit.
- *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind.
+ *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind;
+ *    those of REGION_DEL and SEGMENT_DELETE only by one that ends the process.
  *  - All calls may be made from several threads at once.
  */
 #ifndef _UAPI_LINUX_RMPOOL_H
