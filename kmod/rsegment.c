@@ -113,10 +113,13 @@ static void rseg_free(struct rmp_rseg *rseg)
 	kfree(rseg);
 }
 
+/* What was asked for is kept for the answer: who was interrupted in waiting for it
+ * asks again, and the peer has it open.
+ */
 static void rseg_free_unused(struct rmp_rseg *rseg)
 {
-	if (!rseg->users && rseg->state != RSEG_READY &&
-	    rseg->state != RSEG_FETCHING)
+	if (!rseg->users && (rseg->state == RSEG_DOWN ||
+			     rseg->state == RSEG_GONE))
 		rseg_free(rseg);
 }
 
