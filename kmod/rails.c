@@ -638,11 +638,14 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+		bool going;
 
 		if (!rail)
 			continue;
+		/* Before: only what is swept as one that goes has no queue pair. */
+		going = READ_ONCE(rail->going);
 		rail_sweep(s, rail);
-		if (!READ_ONCE(rail->going))
+		if (!going)
 			continue;
 		mutex_lock(&peer->lock);
 		s->rails[i] = NULL;
