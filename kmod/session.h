@@ -17,6 +17,7 @@
 #define RMP_SESSION_H
 
 #include "control.h"
+#include "listen.h"
 #include "peer.h"
 
 /**
