@@ -216,8 +216,9 @@ demo:
 	@tests/deps.sh --if-missing
 	@tests/demo/run
 
-vm: lib tools
+vm:
 	@tests/deps.sh --if-missing
+	@echo 'building ...'
 	@tests/run.py --build-only -K '$(or $(KERNEL),6.12)'
 	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
 
