@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
- * session.c (the connection), rails.c (data paths), export.c (our segments as
- * a peer sees them), rsegment.c (its segments as we see them) and node.c.
+ * session.c (the connection), rails.c (data paths), pairing.c (between which
+ * devices), export.c (our segments as a peer sees them), rsegment.c (its
+ * segments as we see them) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -17,6 +18,7 @@
 #define RMP_SESSION_H
 
 #include "control.h"
+#include "listen.h"
 #include "peer.h"
 
 /**
@@ -163,6 +165,13 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: queue pairs that carry data. */
 u32 rmp_rails_up(struct rmp_session *s);
+
+/* peer->lock held; NULL: the device cannot carry one. */
+struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev,
+				 const struct rmp_wire_device *remote, u32 nr_qps);
+
+/* pairing.c; peer->lock held: makes the rails that are missing. */
+void rmp_rails_pair(struct rmp_session *s);
 
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);
