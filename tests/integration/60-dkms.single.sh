@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240 udev=1 module=0
+# vm: timeout=240 udev=1 module=0 kernels=6.1,6.12
 #
 # The module as DKMS installs it, for all kernels of one machine, and who may
 # open the device. DKMS compiled it on the host ("make dkms-build", from the
