@@ -31,7 +31,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
 .PHONY: all help module lib tools deps demo check vm test-kernel vmctl unit lint clean \
-	install install-user uninstall uninstall-user install-access dkms-install dkms-remove dkms-build
+	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
 
 all: lib tools module-if-possible
 
@@ -40,6 +40,8 @@ help:
 	@echo '  all            module for the running kernel (or KDIR=...), library, tool'
 	@echo '  module         the module; KDIR=/lib/modules/VERSION/build for another kernel'
 	@echo '  lib tools      librmpool (static, shared, pkg-config file); the rmpool tool'
+	@echo '  unit programs vmctl'
+	@echo '                 what "check" runs on the host and in VMs, without running it'
 	@echo '  deps           install the Debian packages that building and testing need'
 	@echo '  demo           two virtual machines share memory, with a real file'
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
@@ -47,10 +49,14 @@ help:
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12|test, PAIR=1)'
 	@echo '  test-kernel    build a Linux 6.12 that looks for mistakes into ~/.cache/rmpool'
 	@echo '                 (VARIANT=kmemleak|kcsan|kcov)'
-	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
+	@echo '  lint           all static checks, of the module for both kernels too'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
-	@echo '  uninstall      remove what install installed'
+	@echo '  install-user   the same without the module'
+	@echo '  install-access'
+	@echo '                 udev rule and group only'
+	@echo '  uninstall uninstall-user'
+	@echo '                 remove what install or install-user installed'
 	@echo '  dkms-install   module by DKMS for each kernel with headers (or KVER=...)'
 	@echo '  dkms-remove    remove it from DKMS and from all kernels'
 	@echo '  clean          remove $B/'
@@ -229,7 +235,8 @@ vm: lib tools
 	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
 
 lint:
-	tests/lint.sh
+	@tests/deps.sh --if-missing --lint
+	@tests/lint.py
 
 # ---- installation -----------------------------------------------------------
 
@@ -297,17 +304,6 @@ dkms-remove:
 	packaging/dkms.sh remove '$(VERSION)' '$(SRCDIR)'
 	rm -f $(UDEVDIR)/60-rmpool.rules $(SYSUSERSDIR)/rmpool.conf
 	! getent group rmpool >/dev/null || groupdel rmpool
-
-# For the tests: what DKMS makes of the sources for all kernels, in a place of its own.
-DKMS_BUILT := $B/dkms/built
-dkms-build: $(DKMS_BUILT)
-$(DKMS_BUILT): Kbuild dkms.conf packaging/dkms.sh $(wildcard kmod/*.[ch] uapi/linux/*.h)
-	rm -rf $(@D)
-	mkdir -p $(@D)/tree $(@D)/src $(@D)/modules
-	DKMS='dkms --dkmstree $(CURDIR)/$(@D)/tree --sourcetree $(CURDIR)/$(@D)/src \
-		--installtree $(CURDIR)/$(@D)/modules' \
-		packaging/dkms.sh build '$(VERSION)' '$(CURDIR)/$(@D)/src'
-	touch $@
 
 clean:
 	rm -rf $B

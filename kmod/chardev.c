@@ -12,8 +12,9 @@
  *
  * Each ioctl has one structure, which may grow at its end: it is read by the
  * rules of copy_struct_from_user() with the size that the caller's command has,
- * handled, and written back whether it succeeded or not. When a call made
- * something whose handle cannot be told, it is undone.
+ * which is not less than that of the first version, handled, and written back
+ * whether it succeeded or not. When a call made something whose handle cannot be
+ * told, it is undone.
  *
  * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
  * open file has a reference, each request has one. release() ends what is
@@ -36,6 +37,10 @@
 #include "segment.h"
 #include "transfer.h"
 
+/* For teardowns only: many at once may wait for peers, whose answers come by
+ * work items of the common queue.
+ */
+static struct workqueue_struct *rmp_close_wq;
 static atomic_t rmp_files = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(rmp_files_wait);
 
@@ -61,7 +66,7 @@ static void file_release(struct kref *ref)
 
 	/* The teardown has run: it held a reference. */
 	INIT_WORK(&file->work, file_free_work);
-	queue_work(rmp_wq, &file->work);
+	queue_work(rmp_close_wq, &file->work);
 }
 
 void rmp_file_put(struct rmp_file *file)
@@ -115,9 +120,12 @@ static void file_teardown_work(struct work_struct *work)
 		if (rev)
 			rmp_revocation_wait(rev, 0, false);
 		rmp_segment_put(segment);
+		cond_resched();
 	}
-	xa_for_each(&file->opens, handle, rseg)
+	xa_for_each(&file->opens, handle, rseg) {
 		rmp_rseg_put(rseg);
+		cond_resched();
+	}
 	rmp_file_put(file);
 }
 
@@ -128,7 +136,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 	rmp_transfer_kill(file);
 	rmp_memory_kill(&file->mem);
 	INIT_WORK(&file->work, file_teardown_work);
-	queue_work(rmp_wq, &file->work);
+	queue_work(rmp_close_wq, &file->work);
 	return 0;
 }
 
@@ -344,6 +352,7 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 	struct rmpool_segment_open *open = arg;
 	struct rmp_rseg *rseg;
 	long timeout = MAX_SCHEDULE_TIMEOUT;
+	u64 at = 0;
 	int ret;
 
 	open->handle = 0;
@@ -357,7 +366,7 @@ static int ioc_segment_open(struct rmp_file *file, void *arg)
 			    &open->error);
 	if (ret)
 		return ret;
-	rmp_rseg_list(rseg, 0, NULL, 0, &open->nr_regions, &open->size,
+	rmp_rseg_list(rseg, &at, 0, NULL, 0, &open->nr_regions, &open->size,
 		      &open->generation);
 	ret = handle_alloc(file, &file->opens, rseg, RMP_OPENS_MAX,
 			   RMPOOL_REASON_OPENS, &open->handle, &open->error);
@@ -398,10 +407,10 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 {
 	struct rmpool_segment_list *list = arg;
 	struct rmpool_region_desc __user *to = u64_to_user_ptr(list->regions);
-	u32 room = list->nr, n, done = 0, first;
+	u32 room = list->nr, n, done = 0, first = list->first;
 	struct rmpool_region_desc *desc;
 	struct rmp_rseg *rseg;
-	u64 size;
+	u64 size, at = 0;
 	int ret = 0;
 
 	list->nr = 0;
@@ -420,11 +429,11 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 		return -ENOENT;
 	}
 	do {
-		if (check_add_overflow(list->first, done, &first))
-			first = U32_MAX;
-		n = rmp_rseg_list(rseg, first, desc,
+		n = rmp_rseg_list(rseg, &at, first, desc,
 				  min_t(u32, room - done, RMP_LIST_BLOCK),
 				  &list->total, &size, &list->generation);
+		/* The next block goes on from @at. */
+		first = 0;
 		if (copy_to_user(to + done, desc, n * sizeof(*desc))) {
 			ret = -EFAULT;
 			break;
@@ -467,14 +476,18 @@ static int ioc_cancel(struct rmp_file *file, void *arg)
 	return rmp_transfer_cancel(file, arg);
 }
 
+/* @min: size of the first version of the structure */
 struct rmp_ioctl {
 	u32 cmd;
+	u32 min;
 	int (*handle)(struct rmp_file *file, void *arg);
 	void (*undo)(struct rmp_file *file, const void *arg);
 };
 
 #define RMP_IOCTL_UNDO(name, fn, undo) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, undo }
+	[_IOC_NR(RMPOOL_IOC_##name)] = { \
+		RMPOOL_IOC_##name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo \
+	}
 #define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
@@ -523,6 +536,8 @@ static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 	ioc = &rmp_ioctls[array_index_nospec(nr, ARRAY_SIZE(rmp_ioctls))];
 	if (ioc->handle != ioc_info && current->mm != file->mem.mm)
 		return -EPERM;
+	if (usize < ioc->min)
+		return -EINVAL;
 	ksize = _IOC_SIZE(ioc->cmd);
 	memset(&arg, 0, sizeof(arg));
 	ret = copy_struct_from_user(&arg, ksize, uarg, usize);
@@ -576,11 +591,20 @@ static struct miscdevice rmp_misc = {
 
 int rmp_chardev_init(void)
 {
-	return misc_register(&rmp_misc);
+	int ret;
+
+	rmp_close_wq = alloc_workqueue("rmpool_close", WQ_UNBOUND, 0);
+	if (!rmp_close_wq)
+		return -ENOMEM;
+	ret = misc_register(&rmp_misc);
+	if (ret)
+		destroy_workqueue(rmp_close_wq);
+	return ret;
 }
 
 void rmp_chardev_exit(void)
 {
 	misc_deregister(&rmp_misc);
 	wait_event(rmp_files_wait, !atomic_read(&rmp_files));
+	destroy_workqueue(rmp_close_wq);
 }

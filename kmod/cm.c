@@ -258,7 +258,7 @@ static int rmp_cm_take_request(struct rdma_cm_id *id, struct rdma_cm_event *even
 		memcpy(req->data, event->param.conn.private_data, req->data_len);
 	else
 		req->data_len = 0;
-	queue_work(rmp_wq, &req->work);
+	queue_work(rmp_peers_wq, &req->work);
 	return 0;
 
 refuse:
@@ -688,9 +688,17 @@ int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out)
 		return PTR_ERR(id);
 	}
 	listener->id = id;
-	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
+	/* IPv4 as well, whatever net.ipv6.bindv6only says. */
+	ret = 0;
+	if (addr->ss_family == AF_INET6 && rmp_endpoint_is_any(addr))
+		ret = rdma_set_afonly(id, 0);
+	if (!ret)
+		ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (!ret)
 		ret = rdma_listen(id, 128);
+	/* What it says when any address is asked for and the port is taken. */
+	if (ret == -EADDRNOTAVAIL && rmp_endpoint_is_any(addr))
+		ret = -EADDRINUSE;
 	if (ret) {
 		rmp_cm_unlisten(listener);
 		return ret;

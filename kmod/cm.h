@@ -13,7 +13,7 @@ struct rmp_conn;
 /**
  * struct rmp_conn_ops - what the owner of a connection does
  * @setup: the device is known (@conn->dev): create CQ and QP with
- *	rmp_conn_create_qp(). Process context.
+ *	rmp_conn_create_qp(). May lower @conn->mtu. Process context.
  * @ready: optional: the QP is in INIT: post receives. Process context.
  * @lost: an established connection broke. Called once at most, from CM
  *	context: may queue work, nothing more.
@@ -31,7 +31,7 @@ struct rmp_conn_ops {
  * @port_num: port on @dev
  * @cq: made by rmp_conn_create_qp(), used by this QP only
  * @qp: ditto
- * @mtu: path MTU, the smaller of both ends' active ones
+ * @mtu: path MTU, the smaller of what both ends can use
  * @access: IB_ACCESS_* that the peer has through @qp
  *
  * Embedded in the owner's object. The owner serialises connect, accept and
@@ -79,7 +79,7 @@ struct rmp_cm_request {
 
 struct rmp_listener;
 
-/* @incoming is called on rmp_wq for each well-formed request; may sleep. */
+/* @incoming is called on rmp_peers_wq for each well-formed request; may sleep. */
 int rmp_cm_init(void (*incoming)(struct rmp_cm_request *req));
 /* All listeners must be closed before. Waits for @incoming to return. */
 void rmp_cm_exit(void);

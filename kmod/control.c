@@ -13,7 +13,9 @@
  *
  * Sending never waits: messages are queued (RMP_CONTROL_BACKLOG at most; a
  * peer that does not drain is cut off) and posted as credits and buffers
- * allow. Received messages are handled in order by one work item.
+ * allow. A message that cannot be queued for want of memory breaks the channel:
+ * as long as it lives, what was sent arrives. Received messages are handled in
+ * order by one work item.
  *
  * Locking: ctl->lock (BH) guards the lists, credits and posting. Completions
  * run in a workqueue. The ops are called without it.
@@ -25,6 +27,11 @@
 
 #include <linux/slab.h>
 #include "control.h"
+
+/* Messages are small, and any Ethernet takes this: a link whose MTU is lowered
+ * later then does not stop the channel.
+ */
+#define RMP_CONTROL_MTU		IB_MTU_1024
 
 /* A queued message, encoded. */
 struct rmp_control_msg {
@@ -178,8 +185,10 @@ int rmp_control_send_raw(struct rmp_control *ctl, const void *buf, size_t len)
 	if (len > RMP_WIRE_MSG_MAX)
 		return -EMSGSIZE;
 	msg = kmalloc(struct_size(msg, data, len), GFP_KERNEL);
-	if (!msg)
+	if (!msg) {
+		control_break(ctl);
 		return -ENOMEM;
+	}
 	memcpy(msg->data, buf, len);
 	msg->len = len;
 	return control_queue(ctl, msg);
@@ -191,8 +200,10 @@ int rmp_control_send(struct rmp_control *ctl, const struct rmp_msg *msg)
 	int ret;
 
 	buf = kmalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
-	if (!buf)
+	if (!buf) {
+		control_break(ctl);
 		return -ENOMEM;
+	}
 	ret = rmp_wire_encode(buf, RMP_WIRE_MSG_MAX, msg);
 	if (ret > 0)
 		ret = rmp_control_send_raw(ctl, buf, ret);
@@ -374,6 +385,7 @@ static int control_setup(struct rmp_conn *conn)
 	struct rmp_control *ctl = container_of(conn, struct rmp_control, conn);
 	int i, ret;
 
+	conn->mtu = min_t(u32, conn->mtu, RMP_CONTROL_MTU);
 	ctl->bufs = kvcalloc(RMP_CONTROL_SEND + RMP_CONTROL_RECV,
 			     sizeof(*ctl->bufs), GFP_KERNEL);
 	if (!ctl->bufs)

@@ -62,7 +62,9 @@ int rmp_control_init(struct rmp_control *ctl, const struct rmp_control_ops *ops)
  */
 void rmp_control_start(struct rmp_control *ctl);
 
-/* Queues a message; sleeps for memory only. -ENOTCONN when broken. */
+/* Queues a message; sleeps for memory only. -ENOTCONN when broken, -ENOMEM, which
+ * breaks it.
+ */
 int rmp_control_send(struct rmp_control *ctl, const struct rmp_msg *msg);
 /* The same for an encoded message (KEYS); @buf is copied. */
 int rmp_control_send_raw(struct rmp_control *ctl, const void *buf, size_t len);

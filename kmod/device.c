@@ -37,10 +37,15 @@
 /* Responder resources travel in 8 bits, and 128 is what devices have. */
 #define RMP_READ_LIMIT		128U
 
+/* Pages of a chunk at most: its table is made in one go, in some ten microseconds,
+ * whatever the device could take.
+ */
+#define RMP_CHUNK_PAGES		4096U
+
 static unsigned int max_chunk_pages;
 module_param(max_chunk_pages, uint, 0444);
 MODULE_PARM_DESC(max_chunk_pages,
-		 "Most pages of one memory region of a device (0: what it can)");
+		 "Most pages of one memory region of a device (0: what it can, up to 4096)");
 
 static DEFINE_MUTEX(rmp_event_lock);
 static DEFINE_SPINLOCK(rmp_slot_lock);
@@ -278,7 +283,8 @@ static bool rmp_device_suits(const struct ib_device *ibdev)
 static void rmp_device_limits(struct rmp_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
-	u32 pages = attrs->max_fast_reg_page_list_len;
+	u32 pages = min_t(u32, attrs->max_fast_reg_page_list_len,
+			  RMP_CHUNK_PAGES);
 
 	if (max_chunk_pages)
 		pages = min(pages, max_chunk_pages);

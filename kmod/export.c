@@ -28,34 +28,20 @@
 
 /* Segments that one peer may have open. */
 #define RMP_EXPORTS_MAX		4096
+/* Revocations that it may leave unanswered. It answers each when what is in
+ * flight has ended, so only one that does not mean to comes near: a thread here
+ * that waits for it makes one in two seconds.
+ */
+#define RMP_REVOKES_MAX		8192
 
 struct rmp_export {
 	struct rmp_subscriber sub;
-	struct list_head node;
+	struct list_head node;		/* once it is out of the session */
 	struct rmp_session *session;
 	bool changed;
 };
 
-/* A REVOKE that the peer did not answer yet. */
-struct rmp_open_revoke {
-	struct list_head node;
-	struct rmp_revocation *rev;
-	u32 id;
-};
-
-/* s->export_lock held. */
-static struct rmp_export *export_find(struct rmp_session *s, u32 segment)
-{
-	struct rmp_export *ex;
-
-	list_for_each_entry(ex, &s->exports, node) {
-		if (ex->sub.segment->id == segment)
-			return ex;
-	}
-	return NULL;
-}
-
-/* Off the session's list. */
+/* Out of the session. */
 static void exports_free(struct list_head *exports)
 {
 	struct rmp_export *ex, *next;
@@ -63,7 +49,18 @@ static void exports_free(struct list_head *exports)
 	list_for_each_entry_safe(ex, next, exports, node) {
 		rmp_segment_unsubscribe(&ex->sub);
 		kfree(ex);
+		cond_resched();
 	}
+}
+
+/* s->export_lock held. */
+static struct rmp_export *export_take(struct rmp_session *s, unsigned long id)
+{
+	struct rmp_export *ex = xa_erase(&s->exports, id);
+
+	if (ex)
+		s->nr_exports--;
+	return ex;
 }
 
 /* ------------------------------------------------------- told by segment.c */
@@ -80,8 +77,9 @@ static void export_changed_work(struct work_struct *work)
 {
 	struct rmp_session *s = container_of(work, struct rmp_session,
 					     changed_work);
-	struct rmp_export *ex, *next;
+	struct rmp_export *ex;
 	struct rmp_msg *msg;
+	unsigned long id;
 	LIST_HEAD(dead);
 
 	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
@@ -91,14 +89,15 @@ static void export_changed_work(struct work_struct *work)
 	}
 	msg->type = RMP_MSG_KEYS_CHANGED;
 	mutex_lock(&s->export_lock);
-	list_for_each_entry_safe(ex, next, &s->exports, node) {
+	xa_for_each(&s->exports, id, ex) {
+		cond_resched();
 		if (!xchg(&ex->changed, false))
 			continue;
 		if (READ_ONCE(ex->sub.segment->dead)) {
-			list_move(&ex->node, &dead);
+			list_add(&export_take(s, id)->node, &dead);
 			continue;
 		}
-		msg->segment.segment = ex->sub.segment->id;
+		msg->segment.segment = id;
 		msg->segment.generation =
 			READ_ONCE(ex->sub.segment->generation);
 		rmp_session_send(s, msg);
@@ -108,39 +107,53 @@ static void export_changed_work(struct work_struct *work)
 	exports_free(&dead);
 }
 
+/* Tells the peer; from then on its answer, or the end of the session, counts. */
+static int revoke_send(struct rmp_session *s, u32 segment, u64 region,
+		       struct rmp_revocation *rev)
+{
+	struct rmp_msg *msg;
+	int ret = -ENOSPC;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg)
+		return -ENOMEM;
+	msg->type = RMP_MSG_REVOKE;
+	msg->revoke.segment = segment;
+	msg->revoke.region = region;
+	mutex_lock(&s->export_lock);
+	msg->revoke.id = ++s->next_revoke;
+	if (s->nr_revokes < RMP_REVOKES_MAX)
+		ret = xa_insert(&s->revokes, msg->revoke.id, rev, GFP_KERNEL);
+	if (!ret) {
+		ret = rmp_session_send(s, msg);
+		if (ret)
+			xa_erase(&s->revokes, msg->revoke.id);
+		else
+			s->nr_revokes++;
+	}
+	mutex_unlock(&s->export_lock);
+	kfree(msg);
+	return ret;
+}
+
 bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
-	struct rmp_session *s = ex->session;
-	struct rmp_open_revoke *open;
-	struct rmp_msg *msg;
-	bool told = false;
+	bool told;
+	int ret;
 
-	open = kzalloc(sizeof(*open), GFP_KERNEL);
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!open || !msg) {
-		/* It must let go all the same: end the session. */
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
-		goto out;
+	ret = revoke_send(ex->session, sub->segment->id, region_id, rev);
+	told = !ret;
+	/* It must let go all the same: end the session. */
+	if (ret == -ENOSPC) {
+		pr_warn_ratelimited("peer %s leaves %u revocations unanswered\n",
+				    ex->session->peer->name, RMP_REVOKES_MAX);
+		rmp_session_break(ex->session, -ETIMEDOUT,
+				  RMPOOL_REASON_SILENT);
+	} else if (ret && ret != -ENOTCONN) {
+		rmp_session_break(ex->session, ret, RMPOOL_REASON_NONE);
 	}
-	msg->type = RMP_MSG_REVOKE;
-	msg->revoke.segment = sub->segment->id;
-	msg->revoke.region = region_id;
-	open->rev = rev;
-	mutex_lock(&s->export_lock);
-	open->id = ++s->next_revoke;
-	msg->revoke.id = open->id;
-	list_add_tail(&open->node, &s->revokes);
-	told = !rmp_session_send(s, msg);
-	if (told)
-		open = NULL;
-	else
-		list_del(&open->node);
-	mutex_unlock(&s->export_lock);
-out:
-	kfree(msg);
-	kfree(open);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
 		rmp_export_changed(sub);
@@ -149,21 +162,15 @@ out:
 
 static void export_acked(struct rmp_session *s, u32 id)
 {
-	struct rmp_open_revoke *open, *found = NULL;
+	struct rmp_revocation *rev;
 
 	mutex_lock(&s->export_lock);
-	list_for_each_entry(open, &s->revokes, node) {
-		if (open->id == id) {
-			found = open;
-			list_del(&open->node);
-			break;
-		}
-	}
+	rev = xa_erase(&s->revokes, id);
+	if (rev)
+		s->nr_revokes--;
 	mutex_unlock(&s->export_lock);
-	if (!found)
-		return;
-	rmp_revocation_answer(found->rev);
-	kfree(found);
+	if (rev)
+		rmp_revocation_answer(rev);
 }
 
 /* ----------------------------------------------------------- open and close */
@@ -172,9 +179,8 @@ static void export_acked(struct rmp_session *s, u32 id)
 static int export_add(struct rmp_session *s, const char *name,
 		      struct rmp_segment **out)
 {
-	struct rmp_export *ex, *old;
 	struct rmp_segment *seg;
-	u32 nr = 0;
+	struct rmp_export *ex;
 	int ret;
 
 	ex = kzalloc(sizeof(*ex), GFP_KERNEL);
@@ -189,14 +195,16 @@ static int export_add(struct rmp_session *s, const char *name,
 	seg = ex->sub.segment;
 	kref_get(&seg->ref);
 	mutex_lock(&s->export_lock);
-	list_for_each_entry(old, &s->exports, node)
-		nr++;
-	old = export_find(s, seg->id);
-	if (!old && nr < RMP_EXPORTS_MAX) {
-		list_add_tail(&ex->node, &s->exports);
-		ex = NULL;
-	} else if (!old) {
+	if (xa_load(&s->exports, seg->id)) {
+		ret = 0;
+	} else if (s->nr_exports >= RMP_EXPORTS_MAX) {
 		ret = -ENOSPC;
+	} else {
+		ret = xa_insert(&s->exports, seg->id, ex, GFP_KERNEL);
+		if (!ret) {
+			s->nr_exports++;
+			ex = NULL;
+		}
 	}
 	mutex_unlock(&s->export_lock);
 	if (ex) {
@@ -257,9 +265,7 @@ static void export_close(struct rmp_session *s, u32 segment)
 	struct rmp_export *ex;
 
 	mutex_lock(&s->export_lock);
-	ex = export_find(s, segment);
-	if (ex)
-		list_del(&ex->node);
+	ex = export_take(s, segment);
 	mutex_unlock(&s->export_lock);
 	if (!ex)
 		return;
@@ -362,7 +368,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 		return -ENOMEM;
 	/* The export may go as soon as the lock is dropped; the segment not. */
 	mutex_lock(&s->export_lock);
-	ex = export_find(s, m->segment);
+	ex = xa_load(&s->exports, m->segment);
 	if (ex) {
 		seg = ex->sub.segment;
 		kref_get(&seg->ref);
@@ -413,27 +419,32 @@ int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg)
 void rmp_export_init(struct rmp_session *s)
 {
 	mutex_init(&s->export_lock);
-	INIT_LIST_HEAD(&s->exports);
-	INIT_LIST_HEAD(&s->revokes);
+	xa_init(&s->exports);
+	xa_init(&s->revokes);
 	INIT_WORK(&s->changed_work, export_changed_work);
 }
 
 void rmp_export_destroy(struct rmp_session *s)
 {
-	struct rmp_open_revoke *open, *next_open;
+	struct rmp_revocation *rev;
+	struct rmp_export *ex;
 	LIST_HEAD(exports);
-	LIST_HEAD(revokes);
+	unsigned long id;
 
 	mutex_lock(&s->export_lock);
-	list_splice_init(&s->exports, &exports);
+	xa_for_each(&s->exports, id, ex) {
+		list_add(&export_take(s, id)->node, &exports);
+		cond_resched();
+	}
 	mutex_unlock(&s->export_lock);
 	exports_free(&exports);
 	cancel_work_sync(&s->changed_work);
-	mutex_lock(&s->export_lock);
-	list_splice_init(&s->revokes, &revokes);
-	mutex_unlock(&s->export_lock);
-	list_for_each_entry_safe(open, next_open, &revokes, node) {
-		rmp_revocation_answer(open->rev);
-		kfree(open);
+	/* Nobody asks any more, and the peer is not heard any more. */
+	xa_for_each(&s->revokes, id, rev) {
+		xa_erase(&s->revokes, id);
+		rmp_revocation_answer(rev);
+		cond_resched();
 	}
+	xa_destroy(&s->exports);
+	xa_destroy(&s->revokes);
 }

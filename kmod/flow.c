@@ -9,6 +9,10 @@
  * run in whichever context made room or brought work: the submitter, and the
  * completion handler, which leaves what is too much for it to a work item.
  *
+ * A request that no rail reaches is parked, so that it does not stand before
+ * others. Whoever makes a way, or may have made one, says so by rmp_flow_kick():
+ * what is parked is then queued again.
+ *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
  * earliest deadline, and when a region was revoked or a session ended.
  *
@@ -23,9 +27,6 @@
 #include <linux/slab.h>
 #include "flow.h"
 #include "slice.h"
-
-/* Requests of a queue that are passed over in a turn, when no rail reaches them. */
-#define RMP_PASS_OVER	16
 
 /* ----------------------------------------------------------------- requests */
 
@@ -172,47 +173,32 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	return true;
 }
 
-/* Fills the queue pairs from one class. True: something was cut or ended. */
+/* Fills the queue pairs from one class. False: there is no room left. */
 static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
-			    struct list_head *touched, struct list_head *done,
-			    bool *full)
+			    struct list_head *touched, struct list_head *done)
 {
-	struct rmp_request *req, *next;
-	LIST_HEAD(skipped);
-	u32 passed = 0;
-	bool any = false;
+	struct rmp_request *req;
 
-	list_for_each_entry_safe(req, next, &flow->queue[class], queue) {
-		s32 status = request_blocked(req);
+	while (*budget) {
 		bool nowhere;
+		s32 status;
 
-		if (!*budget || passed > RMP_PASS_OVER)
+		req = list_first_entry_or_null(&flow->queue[class],
+					       struct rmp_request, queue);
+		if (!req)
 			break;
+		status = request_blocked(req);
 		if (status) {
 			if (rmp_flow_stop(req, status))
 				list_add_tail(&req->done_node, done);
-			--*budget;
-			any = true;
-			continue;
+		} else if (!request_cut(flow, req, touched, &nowhere)) {
+			if (!nowhere)
+				return false;
+			list_move_tail(&req->queue, &flow->parked[class]);
 		}
-		while (req->left && *budget) {
-			if (!request_cut(flow, req, touched, &nowhere))
-				break;
-			--*budget;
-			any = true;
-		}
-		if (!req->left || !*budget)
-			continue;
-		if (!nowhere) {
-			*full = true;
-			break;
-		}
-		/* Others are looked at first next time. */
-		list_move_tail(&req->queue, &skipped);
-		passed++;
+		--*budget;
 	}
-	list_splice_tail(&skipped, &flow->queue[class]);
-	return any;
+	return true;
 }
 
 bool rmp_flow_turn(struct rmp_flow *flow)
@@ -222,18 +208,17 @@ bool rmp_flow_turn(struct rmp_flow *flow)
 	};
 	u32 budget = RMP_TURN, i;
 	LIST_HEAD(touched);
-	bool full = false;
-	bool any = false;
 	LIST_HEAD(done);
 
 	spin_lock_bh(&flow->lock);
-	for (i = 0; i < RMP_CLASSES && budget && !full; i++)
-		any |= flow_turn_class(flow, order[i], &budget, &touched, &done,
-				       &full);
+	for (i = 0; i < RMP_CLASSES; i++) {
+		if (!flow_turn_class(flow, order[i], &budget, &touched, &done))
+			break;
+	}
 	spin_unlock_bh(&flow->lock);
 	rmp_qp_post_list(&touched);
 	rmp_request_end_list(&done);
-	return any && !budget;
+	return !budget;
 }
 
 void rmp_flow_run(struct rmp_flow *flow)
@@ -289,11 +274,14 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		if (!req->status)
 			req->status = status_of(status);
 		req->left = 0;
+		if (!list_empty(&req->queue))
+			list_del_init(&req->queue);
 	}
 	if (!list_empty(&req->active) && request_idle(req))
 		list_add_tail(&req->done_node, done);
 }
 
+/* The first RMP_SWEEP of them: the lock is not held for thousands. */
 static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 			 enum ib_wc_status last, enum ib_wc_status others)
 {
@@ -307,6 +295,8 @@ static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 		enum ib_wc_status status = list_is_last(&slice->node, slices) ?
 					   last : others;
 
+		if (nr == RMP_SWEEP)
+			break;
 		nr++;
 		bytes += slice->len;
 		if (status != IB_WC_SUCCESS)
@@ -332,7 +322,8 @@ static void slices_ended(struct rmp_qp *qp, struct list_head *slices,
 void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
 			  enum ib_wc_status status)
 {
-	slices_ended(qp, slices, status, IB_WC_SUCCESS);
+	while (!list_empty(slices))
+		slices_ended(qp, slices, status, IB_WC_SUCCESS);
 }
 
 void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,
@@ -438,7 +429,11 @@ static void flow_sweep_work(struct work_struct *work)
 
 void rmp_flow_kick(struct rmp_flow *flow)
 {
+	int i;
+
 	spin_lock_bh(&flow->lock);
+	for (i = 0; i < RMP_CLASSES; i++)
+		list_splice_tail_init(&flow->parked[i], &flow->queue[i]);
 	/* So that no new request puts it off to its own deadline. */
 	flow->next_deadline = jiffies;
 	mod_delayed_work(rmp_wq, &flow->sweep, 0);
@@ -456,8 +451,10 @@ struct rmp_flow *rmp_flow_create(struct rmp_peer *peer)
 	if (!flow)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&flow->lock);
-	for (i = 0; i < RMP_CLASSES; i++)
+	for (i = 0; i < RMP_CLASSES; i++) {
 		INIT_LIST_HEAD(&flow->queue[i]);
+		INIT_LIST_HEAD(&flow->parked[i]);
+	}
 	INIT_LIST_HEAD(&flow->active);
 	INIT_DELAYED_WORK(&flow->sweep, flow_sweep_work);
 	INIT_WORK(&flow->turns, flow_turns_work);

@@ -20,7 +20,8 @@ struct rmp_batch;
 /**
  * struct rmp_request - one put or get, as a cursor
  * @active: in the flow's list of all its requests; flow->lock
- * @queue: in a queue of the flow while there is something to cut; flow->lock
+ * @queue: in a queue of the flow, or parked, while there is something to cut;
+ *	flow->lock
  * @file_node: in the file's list; file->lock
  * @done_node: for whoever ends it
  * @file: referenced
@@ -74,6 +75,7 @@ struct rmp_request {
  * struct rmp_flow - all that is under way to one peer
  * @lock: guards all below, and the schedule state of rails and queue pairs
  * @queue: requests with something to cut, by class
+ * @parked: those of them that no rail reached when they were looked at
  * @active: all requests
  * @sched: rails and queue pairs that are up
  * @next_deadline: the earliest, or later
@@ -83,6 +85,7 @@ struct rmp_request {
 struct rmp_flow {
 	spinlock_t lock;	/* see above */
 	struct list_head queue[RMP_CLASSES];
+	struct list_head parked[RMP_CLASSES];
 	struct list_head active;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
@@ -164,7 +167,9 @@ void rmp_flow_run(struct rmp_flow *flow);
 /* Slices that ended, all of @qp; @status of the last, the others succeeded. */
 void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,
 			  enum ib_wc_status status);
-/* Slices that failed, all of them. */
+/* Slices that failed, all of them: takes some off the list, so that the caller
+ * may let others run before it calls again for the rest.
+ */
 void rmp_flow_slices_failed(struct rmp_qp *qp, struct list_head *slices,
 			    enum ib_wc_status status);
 

@@ -413,10 +413,10 @@ u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 	return min(left, rr->length - pos);
 }
 
-u32 rmp_keycache_list(struct rmp_keycache *kc, u32 first,
+u32 rmp_keycache_list(struct rmp_keycache *kc, u64 *at, u32 first,
 		      struct rmpool_region_desc *desc, u32 nr)
 {
-	MA_STATE(mas, &kc->tree, 0, 0);
+	MA_STATE(mas, &kc->tree, *at, *at);
 	struct rmp_rregion *rr;
 	u32 n = 0;
 
@@ -430,6 +430,7 @@ u32 rmp_keycache_list(struct rmp_keycache *kc, u32 first,
 				.length = rr->length,
 				.access = rr->access,
 			};
+			*at = rr->offset + rr->length;
 		} else {
 			break;
 		}

@@ -162,10 +162,11 @@ void rmp_rregion_free(struct rmp_rregion *rr);
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey);
 
-/* Copies up to @nr descriptors from the @first on, in order of offset. May
- * reschedule; needs no serialisation with changes.
+/* Copies up to @nr descriptors of the regions at offset *@at and behind, in order
+ * of offset, without the @first of them. *@at is then where the next call goes
+ * on. May reschedule; needs no serialisation with changes.
  */
-u32 rmp_keycache_list(struct rmp_keycache *kc, u32 first,
+u32 rmp_keycache_list(struct rmp_keycache *kc, u64 *at, u32 first,
 		      struct rmpool_region_desc *desc, u32 nr);
 
 #endif /* RMP_KEYCACHE_H */

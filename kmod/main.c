@@ -19,6 +19,7 @@
 #include "segment.h"
 
 struct workqueue_struct *rmp_wq;
+struct workqueue_struct *rmp_peers_wq;
 uuid_t rmp_uuid;
 
 static DEFINE_MUTEX(rmp_devices_lock);
@@ -80,14 +81,19 @@ static int __init rmp_init(void)
 	int ret = -ENOMEM;
 
 	uuid_gen(&rmp_uuid);
-	/* More at once than connect requests may wait in it (cm.c). */
 	rmp_wq = alloc_workqueue("rmpool", WQ_UNBOUND | WQ_MEM_RECLAIM,
 				 WQ_MAX_ACTIVE);
 	if (!rmp_wq)
 		return -ENOMEM;
+	/* More at once than connect requests may wait in it (cm.c). */
+	rmp_peers_wq = alloc_workqueue("rmpool_peers",
+				       WQ_UNBOUND | WQ_MEM_RECLAIM,
+				       WQ_MAX_ACTIVE);
+	if (!rmp_peers_wq)
+		goto wq;
 	ret = rmp_segment_init(&segment_ops);
 	if (ret)
-		goto wq;
+		goto peers_wq;
 	ret = rmp_region_init();
 	if (ret)
 		goto segment;
@@ -121,6 +127,8 @@ region:
 	rmp_region_exit();
 segment:
 	rmp_segment_exit();
+peers_wq:
+	destroy_workqueue(rmp_peers_wq);
 wq:
 	destroy_workqueue(rmp_wq);
 	return ret;
@@ -135,6 +143,7 @@ static void __exit rmp_exit(void)
 	rmp_transfer_exit();
 	rmp_region_exit();
 	rmp_segment_exit();
+	destroy_workqueue(rmp_peers_wq);
 	destroy_workqueue(rmp_wq);
 	rcu_barrier();
 }

@@ -154,8 +154,12 @@ int rmp_node_init(void)
 	const char *why;
 	int ret;
 
-	if (*rmp_name && strlen(rmp_name) < sizeof(node->name)) {
-		strscpy(node->name, rmp_name, sizeof(node->name));
+	if (*rmp_name) {
+		if (strscpy(node->name, rmp_name, sizeof(node->name)) < 0) {
+			pr_err("name=%s: longer than %d characters\n",
+			       rmp_name, RMPOOL_NAME_MAX - 1);
+			return -EINVAL;
+		}
 	} else {
 		/* Its lock is not for modules; a name that changes right now
 		 * is not valid, or just another one.
@@ -184,12 +188,16 @@ int rmp_node_init(void)
 		/* The IPv6 any address takes IPv4 as well. */
 		node_any(&node->listen, rmp_port, true);
 		ret = rmp_cm_listen(&node->listen, &rmp_listener);
-		if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
+		/* Any other error says what is wrong; IPv4 would hide it. */
+		if (ret == -EAFNOSUPPORT) {
 			node_any(&node->listen, rmp_port, false);
 			ret = rmp_cm_listen(&node->listen, &rmp_listener);
 		}
 	}
-	if (ret)
+	if (ret == -EADDRINUSE)
+		pr_err("cannot listen at %pISpc: port %u in use\n",
+		       &node->listen, rmp_endpoint_port(&node->listen));
+	else if (ret)
 		pr_err("cannot listen at %pISpc: %pe\n", &node->listen,
 		       ERR_PTR(ret));
 	return ret;

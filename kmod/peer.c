@@ -4,8 +4,8 @@
  *
  * Locking: rmp_peers_lock (mutex) guards the list, which is kept in order of
  * name; what is in a peer is guarded as session.h says. A peer leaves the list
- * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and wait for its
- * worker to tear the session down.
+ * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and let its worker
+ * tear the session down, or in rmp_peer_reclaim(), by its worker.
  *
  * Lifetime: the table has one reference, a session one, each remote segment
  * one, and callers of the find functions theirs. The flow of the data rooms is
@@ -26,6 +26,7 @@ const struct rmp_peer_ops *rmp_peer_ops;
 static DEFINE_MUTEX(rmp_peers_lock);
 static LIST_HEAD(rmp_peers);
 static u32 rmp_nr_peers;
+static u32 rmp_nr_dynamic;
 static bool rmp_peers_closed;
 static atomic_t rmp_peers_alive = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(rmp_peers_wait);
@@ -65,7 +66,7 @@ void rmp_peer_put(struct rmp_peer *peer)
 
 void rmp_peer_kick(struct rmp_peer *peer)
 {
-	mod_delayed_work(rmp_wq, &peer->work, 0);
+	mod_delayed_work(rmp_peers_wq, &peer->work, 0);
 }
 
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer)
@@ -94,6 +95,31 @@ void rmp_peer_unlock(struct rmp_peer *peer)
 
 /* ---------------------------------------------------------------- the table */
 
+/* It is off the list: let its worker tear down, and take nothing up any more. */
+static void peer_close(struct rmp_peer *peer)
+{
+	mutex_lock(&peer->lock);
+	WRITE_ONCE(peer->removed, true);
+	if (peer->connecting)
+		rmp_conn_abort(peer->connecting);
+	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
+	rmp_peer_unlock(peer);
+	rmp_peer_kick(peer);
+}
+
+/* When that is done, give the table's reference back. */
+static void peer_closing_work(struct work_struct *work)
+{
+	struct rmp_peer *peer = container_of(work, struct rmp_peer, closing);
+
+	flush_delayed_work(&peer->work);
+	/* The worker may have queued itself once more meanwhile. */
+	cancel_delayed_work_sync(&peer->work);
+	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
+	complete_all(&peer->closed);
+	rmp_peer_put(peer);
+}
+
 static struct rmp_peer *peer_alloc(const char *name,
 				   const struct sockaddr_storage *addr)
 {
@@ -110,8 +136,11 @@ static struct rmp_peer *peer_alloc(const char *name,
 	init_waitqueue_head(&peer->wait);
 	INIT_LIST_HEAD(&peer->rsegs);
 	INIT_DELAYED_WORK(&peer->work, rmp_session_worker);
+	INIT_WORK(&peer->closing, peer_closing_work);
+	init_completion(&peer->closed);
 	INIT_WORK(&peer->free_work, peer_free_work);
 	peer->next_try = jiffies;
+	peer->seen = jiffies;
 	peer->flow = rmp_peer_ops->flow_create(peer);
 	if (IS_ERR_OR_NULL(peer->flow)) {
 		kfree(peer);
@@ -129,9 +158,12 @@ static int peer_insert(struct rmp_peer *peer)
 
 	if (rmp_peers_closed)
 		return -ESHUTDOWN;
+	if (peer->dynamic && rmp_nr_dynamic >= RMP_DYNAMIC_MAX)
+		return -ENOSPC;
 	list_for_each_entry(p, &rmp_peers, node) {
 		int cmp = strcmp(p->name, peer->name);
 
+		cond_resched();
 		if (!cmp || rmp_endpoint_equal(&p->addr, &peer->addr))
 			return -EEXIST;
 		if (cmp > 0 && before == &rmp_peers)
@@ -139,7 +171,16 @@ static int peer_insert(struct rmp_peer *peer)
 	}
 	list_add_tail(&peer->node, before);
 	rmp_nr_peers++;
+	rmp_nr_dynamic += peer->dynamic;
 	return 0;
+}
+
+/* rmp_peers_lock held. */
+static void peer_take(struct rmp_peer *peer)
+{
+	list_del_init(&peer->node);
+	rmp_nr_peers--;
+	rmp_nr_dynamic -= peer->dynamic;
 }
 
 static struct rmp_peer *peer_add(const char *name,
@@ -177,40 +218,56 @@ int rmp_peer_add(const char *name, const struct sockaddr_storage *addr)
 	return 0;
 }
 
-/* It is off the list: close it and give the table's reference back. */
-static void peer_close(struct rmp_peer *peer)
-{
-	mutex_lock(&peer->lock);
-	WRITE_ONCE(peer->removed, true);
-	if (peer->connecting)
-		rmp_conn_abort(peer->connecting);
-	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
-	rmp_peer_unlock(peer);
-	rmp_peer_kick(peer);
-	flush_delayed_work(&peer->work);
-	/* The worker may have queued itself once more meanwhile. */
-	cancel_delayed_work_sync(&peer->work);
-	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
-	rmp_peer_put(peer);
-}
-
 int rmp_peer_del(const char *name)
 {
 	struct rmp_peer *peer, *found = NULL;
+	int ret;
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (!strcmp(peer->name, name)) {
 			found = peer;
-			list_del_init(&peer->node);
-			rmp_nr_peers--;
+			peer_take(peer);
 			break;
 		}
 	}
 	mutex_unlock(&rmp_peers_lock);
 	if (!found)
 		return -ENOENT;
+	rmp_peer_hold(found);
 	peer_close(found);
+	/* By a work item: a device may take long, and who asked may go away. */
+	queue_work(rmp_wq, &found->closing);
+	ret = wait_for_completion_interruptible(&found->closed) ? -EINTR : 0;
+	rmp_peer_put(found);
+	return ret;
+}
+
+unsigned long rmp_peer_reclaim(struct rmp_peer *peer, unsigned long idle)
+{
+	bool gone = false;
+	long left = 0;
+
+	mutex_lock(&rmp_peers_lock);
+	mutex_lock(&peer->lock);
+	if (!rmp_peers_closed && !list_empty(&peer->node) && !peer->session &&
+	    !peer->incoming && !atomic_read(&peer->users)) {
+		left = peer->seen + idle - jiffies;
+		gone = left <= 0;
+	}
+	if (gone) {
+		peer_take(peer);
+		WRITE_ONCE(peer->removed, true);
+		/* Who begins to wait for it just now is told. */
+		rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
+	}
+	mutex_unlock(&rmp_peers_lock);
+	rmp_peer_unlock(peer);
+	if (!gone)
+		return left;
+	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
+	rmp_peer_put(peer);
 	return 0;
 }
 
@@ -220,6 +277,7 @@ struct rmp_peer *rmp_peer_find(const char *name)
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (!strcmp(peer->name, name)) {
 			found = peer;
 			rmp_peer_hold(peer);
@@ -234,22 +292,21 @@ static struct rmp_peer *peer_add_dynamic(const struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage endpoint = *addr;
 	char name[RMPOOL_NAME_MAX] = { };
-	struct rmp_peer *peer;
 
 	rmp_endpoint_set_port(&endpoint, RMP_WIRE_PORT);
 	if (rmp_endpoint_format_host(name, sizeof(name), addr) < 0 ||
-	    !rmp_name_valid(name) || rmp_peer_count() >= RMP_DYNAMIC_MAX)
-		return NULL;
-	peer = peer_add(name, &endpoint, true);
-	return IS_ERR(peer) ? NULL : peer;
+	    !rmp_name_valid(name))
+		return ERR_PTR(-EINVAL);
+	return peer_add(name, &endpoint, true);
 }
 
-struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr)
+static struct rmp_peer *peer_find_host(const struct sockaddr_storage *addr)
 {
 	struct rmp_peer *peer, *found = NULL;
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		if (rmp_endpoint_same_host(&peer->addr, addr)) {
 			found = peer;
 			rmp_peer_hold(peer);
@@ -257,9 +314,22 @@ struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr)
 		}
 	}
 	mutex_unlock(&rmp_peers_lock);
-	if (!found && rmp_node_accepts_any())
-		found = peer_add_dynamic(addr);
 	return found;
+}
+
+struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr)
+{
+	struct rmp_peer *peer = peer_find_host(addr);
+
+	if (peer)
+		return peer;
+	if (!rmp_node_accepts_any())
+		return ERR_PTR(-EACCES);
+	peer = peer_add_dynamic(addr);
+	/* Perhaps another request of it was faster. */
+	if (peer == ERR_PTR(-EEXIST))
+		peer = peer_find_host(addr) ?: peer;
+	return peer;
 }
 
 struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID])
@@ -268,6 +338,7 @@ struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID])
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
+		cond_resched();
 		mutex_lock(&peer->lock);
 		if (peer->session && !peer->session->closing &&
 		    peer->session->got_hello &&
@@ -301,6 +372,7 @@ int rmp_peer_walk(const char *after,
 
 		mutex_lock(&rmp_peers_lock);
 		list_for_each_entry(peer, &rmp_peers, node) {
+			cond_resched();
 			if (strcmp(peer->name, name) > 0) {
 				found = true;
 				rmp_peer_hold(peer);
@@ -517,6 +589,8 @@ static int peer_device_changed(struct rmp_peer *peer, void *arg)
 	mutex_unlock(&peer->lock);
 	if (s)
 		rmp_peer_kick(peer);
+	/* Regions may just have been mapped on it. */
+	rmp_peer_ops->flow_kick(peer->flow);
 	return 0;
 }
 
@@ -552,18 +626,17 @@ void rmp_peer_exit(void)
 	rmp_peers_closed = true;
 	list_splice_init(&rmp_peers, &all);
 	rmp_nr_peers = 0;
+	rmp_nr_dynamic = 0;
 	mutex_unlock(&rmp_peers_lock);
 
 	/* All at once, then one after the other. */
 	list_for_each_entry(peer, &all, node) {
-		mutex_lock(&peer->lock);
-		WRITE_ONCE(peer->removed, true);
-		mutex_unlock(&peer->lock);
-		rmp_peer_kick(peer);
+		cond_resched();
+		peer_close(peer);
 	}
 	list_for_each_entry_safe(peer, next, &all, node) {
 		list_del_init(&peer->node);
-		peer_close(peer);
+		peer_closing_work(&peer->closing);
 	}
 	rmp_cm_exit();
 	wait_event(rmp_peers_wait, !atomic_read(&rmp_peers_alive));

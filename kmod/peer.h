@@ -63,8 +63,10 @@ struct rmp_rail {
  * struct rmp_peer_ops - the data rooms, as seen by peer.c; all may sleep
  * @flow_create: once per peer
  * @flow_destroy: once, when no rail and no request is left
- * @flow_kick: something changed: regions were revoked, or the session ended.
- *	What can no longer be posted is to be failed. Must not wait.
+ * @flow_kick: something changed: regions were revoked, the session ended, or
+ *	there may be a new way: a queue pair, a key, a region on a device. What
+ *	can no longer be posted is to be failed, what had no way is to be looked
+ *	at again. Must not wait.
  * @qp_create: an object with an initialised &struct rmp_conn whose setup makes
  *	a data QP for @rail; not connected yet
  * @qp_start: it is connected: post on it. Must not wait.
@@ -93,6 +95,7 @@ void rmp_peer_exit(void);
 
 /* The peer table. @dynamic: made for an unknown peer under accept=any. */
 int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
+/* Waits until its connections are closed; a signal ends that (-EINTR). */
 int rmp_peer_del(const char *name);
 struct rmp_peer *rmp_peer_find(const char *name);
 void rmp_peer_hold(struct rmp_peer *peer);

@@ -88,12 +88,12 @@ struct rmp_slice *rmp_qp_slice(struct rmp_qp *qp)
 	return slice;
 }
 
-/* The chain is on qp->posted by now, from @first on. */
-static void qp_post_chain(struct rmp_qp *qp, struct list_head *chain)
+/* qp->post_lock held. Afterwards @failed has what the queue pair did not take. */
+static void qp_post_chain(struct rmp_qp *qp, struct list_head *chain,
+			  struct list_head *failed)
 {
 	const struct ib_send_wr *bad = NULL;
 	struct rmp_slice *slice, *prev = NULL, *first;
-	LIST_HEAD(failed);
 	LIST_HEAD(taken);
 	u32 nr = 0;
 	int ret;
@@ -119,17 +119,23 @@ static void qp_post_chain(struct rmp_qp *qp, struct list_head *chain)
 	 */
 	slice = bad ? container_of(bad, struct rmp_slice, wr.wr) : first;
 	list_cut_before(&taken, &qp->posted, &slice->node);
-	list_splice_init(&qp->posted, &failed);
+	list_splice_init(&qp->posted, failed);
 	list_splice(&taken, &qp->posted);
-	spin_unlock_bh(&qp->post_lock);
+}
+
+static void qp_post_failed(struct rmp_qp *qp, struct list_head *slices)
+{
 	qp_failed(qp);
-	rmp_flow_slices_failed(qp, &failed, IB_WC_WR_FLUSH_ERR);
-	spin_lock_bh(&qp->post_lock);
+	while (!list_empty(slices))
+		rmp_flow_slices_failed(qp, slices, IB_WC_WR_FLUSH_ERR);
+	/* No completion comes that would go on with what waits. */
+	rmp_flow_kick(qp->flow);
 }
 
 void rmp_qp_post_list(struct list_head *touched)
 {
 	struct rmp_qp *qp, *next;
+	LIST_HEAD(failed);
 	LIST_HEAD(chain);
 
 	/* Else the first queue pair's tasklet would do its whole chain, here and
@@ -143,8 +149,10 @@ void rmp_qp_post_list(struct list_head *touched)
 		list_splice_init(&qp->chain, &chain);
 		spin_unlock(&qp->flow->lock);
 		if (!list_empty(&chain))
-			qp_post_chain(qp, &chain);
+			qp_post_chain(qp, &chain, &failed);
 		spin_unlock_bh(&qp->post_lock);
+		if (unlikely(!list_empty(&failed)))
+			qp_post_failed(qp, &failed);
 		qp_put(qp);
 	}
 	local_bh_enable();
@@ -238,6 +246,7 @@ struct rmp_conn *rmp_qp_create(struct rmp_rail *rail, u32 index)
 		slice->wr.wr.sg_list = &slice->sge;
 		slice->wr.wr.num_sge = 1;
 		list_add_tail(&slice->node, &qp->free);
+		cond_resched();
 	}
 	rmp_conn_init(&qp->conn, &qp_conn_ops, IB_ACCESS_REMOTE_READ |
 					       IB_ACCESS_REMOTE_WRITE);
@@ -270,8 +279,10 @@ void rmp_qp_destroy(struct rmp_conn *conn)
 	wait_for_completion(&qp->unused);
 	rmp_conn_destroy(conn);
 	/* Nothing should be left; if a driver lost a completion, it ends here. */
-	if (!list_empty(&qp->posted))
+	while (!list_empty(&qp->posted)) {
 		rmp_flow_slices_failed(qp, &qp->posted, IB_WC_WR_FLUSH_ERR);
+		cond_resched();
+	}
 	kvfree(qp->slices);
 	kfree(qp);
 }

@@ -140,6 +140,17 @@ static void rails_update_state(struct rmp_session *s)
 				   RMPOOL_PEER_READY : RMPOOL_PEER_CONNECTED);
 }
 
+/* A packet that is larger than the link takes is lost, and the next attempt with
+ * it, as often as the device tries: for ever with soft-RoCE.
+ */
+static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
+{
+	struct rmp_port port;
+
+	return !rmp_device_port(rail->dev, rail->port_num, &port) &&
+	       conn->mtu <= port.mtu;
+}
+
 /* A queue pair is up: enter it, unless the rail went meanwhile. */
 static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 		       struct rmp_conn *conn)
@@ -149,7 +160,7 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 
 	mutex_lock(&peer->lock);
 	ok = !s->closing && !rail->going && !rail->conns[qp] &&
-	     qp < rail->nr_qps && rmp_conn_up(conn);
+	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
 		/* As soon as the lock is dropped, the worker may destroy it. */
@@ -183,6 +194,9 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 	if (nr)
 		rails_update_state(s);
 	rmp_peer_unlock(peer);
+	/* All of them first: to destroy one may take a driver long. */
+	for (i = 0; i < nr; i++)
+		rmp_conn_disconnect(gone[i]);
 	for (i = 0; i < nr; i++)
 		rmp_peer_ops->qp_destroy(gone[i]);
 }
@@ -257,6 +271,7 @@ static void rails_pair(struct rmp_session *s, bool by_subnet)
 		struct rmp_port port;
 		int ret;
 
+		cond_resched();
 		if (s->rails[i])
 			continue;
 		dev = rmp_device_get(i);
@@ -363,8 +378,11 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 	return 0;
 }
 
-/* What the initiator does for one rail; jiffies until the next time, 0: none. */
-static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail)
+/* What the initiator does for one rail; jiffies until the next time, 0: none.
+ * @failed: a queue pair did not connect, which may have taken long.
+ */
+static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
+				bool *failed)
 {
 	struct rmp_peer *peer = s->peer;
 	u32 qp, missing = 0, tokens;
@@ -401,6 +419,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail)
 			rail_failed(rail);
 			left = rail->next_try - jiffies;
 			mutex_unlock(&peer->lock);
+			*failed = true;
 			break;
 		}
 		rail->backoff = 0;
@@ -565,6 +584,18 @@ void rmp_rails_devices(struct rmp_session *s)
 	mutex_unlock(&peer->lock);
 }
 
+/* peer->lock held. */
+static bool rail_fits(const struct rmp_rail *rail)
+{
+	u32 i;
+
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (rail->conns[i] && !conn_fits(rail, rail->conns[i]))
+			return false;
+	}
+	return true;
+}
+
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 {
 	struct rmp_port port;
@@ -577,7 +608,8 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 		struct rmp_rail *rail = s->rails[i];
 
 		if (rail && rail->dev == dev &&
-		    !rmp_endpoint_equal(&rail->local, &port.addr))
+		    (!rmp_endpoint_equal(&rail->local, &port.addr) ||
+		     !rail_fits(rail)))
 			rail->going = true;
 	}
 }
@@ -601,7 +633,8 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 	unsigned long next = 0, t;
-	u32 i;
+	bool failed = false;
+	u32 i, n;
 
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
@@ -627,10 +660,16 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 		rails_pair(s, false);
 	}
 	mutex_unlock(&peer->lock);
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
+	for (n = 0; n < RMP_RAILS_MAX; n++) {
+		i = (s->next_rail + n) % RMP_RAILS_MAX;
 		if (!s->rails[i] || READ_ONCE(s->broken))
 			continue;
-		t = rail_drive(s, s->rails[i]);
+		t = rail_drive(s, s->rails[i], &failed);
+		if (failed) {
+			/* After seconds perhaps: look at all else first. */
+			s->next_rail = i + 1;
+			return 1;
+		}
 		if (t && (!next || t < next))
 			next = t;
 	}
@@ -640,16 +679,28 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 void rmp_rails_destroy(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i;
+	u32 i, q;
 
+	/* What is in flight on any of them ends now, and gives its memory back:
+	 * soft-RoCE takes up to 50 s to destroy a queue pair whose packets stand
+	 * in a network device that cannot send.
+	 */
+	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail;
+		struct rmp_rail *rail = s->rails[i];
 
-		mutex_lock(&peer->lock);
-		rail = s->rails[i];
-		if (rail)
-			rail->going = true;
-		mutex_unlock(&peer->lock);
+		if (!rail)
+			continue;
+		rail->going = true;
+		for (q = 0; q < RMP_QPS_MAX; q++) {
+			if (rail->conns[q])
+				rmp_conn_disconnect(rail->conns[q]);
+		}
+	}
+	mutex_unlock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = s->rails[i];
+
 		if (!rail)
 			continue;
 		rail_sweep(s, rail);

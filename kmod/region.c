@@ -11,8 +11,8 @@
  * Lifetime: one reference belongs to the file (from the moment the region is
  * findable; to rmp_region_add() before), one to each request in flight, short
  * ones to walkers. The last may be dropped in any context: it queues
- * rmp_region_release() on a queue of its own, since waiters for it sit in
- * work items of the common one. A region holds its segment and may use its
+ * rmp_region_release() on a queue of its own, so that it is never behind work
+ * items that wait for it. A region holds its segment and may use its
  * struct rmp_memory, which outlives its regions.
  *
  * Locking: rmp_memory.lock guards the tree and the handles of a file. A handle

@@ -2,9 +2,10 @@
 /*
  * The completion ring that a process reads without a system call.
  *
- * One vmalloc_user() area, mapped as a whole: the reader's counter and the
- * writer's, each on a cache line of its own, then the entries. A slot is
- * reserved before a request is accepted, so a completion always finds room.
+ * One area of pages, charged to the memory cgroup of who asked for it, and
+ * mapped as a whole: the reader's counter and the writer's, each on a cache line
+ * of its own, then the entries. A slot is reserved before a request is accepted,
+ * so a completion always finds room.
  *
  * The process may write to all of the area. What the kernel relies on is kept
  * outside of it (tail, reserved); the reader's counter is read once each time
@@ -46,6 +47,33 @@ u32 rmp_ring_entries(const struct rmp_ring *ring)
 	return ring->mask + 1;
 }
 
+/* What vmalloc_user() gives, but accounted; vfree() ends it. */
+static void *ring_alloc(size_t size)
+{
+	unsigned int nr = size >> PAGE_SHIFT, n;
+	struct page **pages;
+	void *area = NULL;
+
+	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return NULL;
+	for (n = 0; n < nr; n++) {
+		pages[n] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!pages[n])
+			break;
+		cond_resched();
+	}
+	if (n == nr)
+		area = vmap(pages, nr, VM_MAP | VM_USERMAP | VM_MAP_PUT_PAGES,
+			    PAGE_KERNEL);
+	if (area)
+		return area;	/* has the pages and their array now */
+	while (n)
+		__free_page(pages[--n]);
+	kvfree(pages);
+	return NULL;
+}
+
 struct rmp_ring *rmp_ring_create(struct rmpool_ring_setup *arg)
 {
 	struct rmp_ring *ring;
@@ -73,7 +101,7 @@ struct rmp_ring *rmp_ring_create(struct rmpool_ring_setup *arg)
 			goto free;
 		}
 	}
-	ring->area = vmalloc_user(ring->size);
+	ring->area = ring_alloc(ring->size);
 	if (!ring->area)
 		goto put;
 	ring->head = ring->area + RING_HEAD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What all rooms of the module share: sizes, the identity of this node, and
- * the workqueue for control work.
+ * the workqueues for control work.
  */
 #ifndef RMP_RMPOOL_H
 #define RMP_RMPOOL_H
@@ -20,8 +20,14 @@
 /* Scheduling classes. */
 #define RMP_CLASSES		3
 
-/* Connecting, registering late devices, teardown: sleeps, may run anywhere. */
+/* Messages, sweeps, late devices: sleeps, but never waits for a peer, nor for
+ * another work item of this queue.
+ */
 extern struct workqueue_struct *rmp_wq;
+/* Workers of peers and connect requests: may wait seconds for a peer. So many at
+ * once may do so that nothing else should be behind them.
+ */
+extern struct workqueue_struct *rmp_peers_wq;
 /* Identity of this life of the node. */
 extern uuid_t rmp_uuid;
 

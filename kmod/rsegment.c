@@ -194,6 +194,7 @@ static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m
 
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->state != RSEG_OPENING || rseg->cookie != m->cookie)
 			continue;
 		if (m->status) {
@@ -223,6 +224,7 @@ static struct rmp_rseg *rseg_by_id(struct rmp_peer *peer, u32 id)
 	struct rmp_rseg *rseg;
 
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->id == id && (rseg->state == RSEG_FETCHING ||
 				       rseg->state == RSEG_READY))
 			return rseg;
@@ -270,6 +272,8 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 		rseg->fetching = false;
 		rseg->generation = m->generation;
 		rseg_set(rseg, RSEG_READY);
+		/* Keys of another device may be the way that was missing. */
+		rmp_peer_ops->flow_kick(peer->flow);
 		if (rseg->again) {
 			rseg->again = false;
 			ret = rseg_refetch(s, rseg);
@@ -329,8 +333,10 @@ static int rseg_revoke(struct rmp_session *s, const struct rmp_msg_revoke *m)
 	if (rseg && m->region) {
 		rseg_revoke_one(rseg, m->region, ack);
 	} else if (rseg) {
-		xa_for_each(&rseg->keys.by_id, id, rr)
+		xa_for_each(&rseg->keys.by_id, id, rr) {
 			rseg_revoke_one(rseg, rr->id, ack);
+			cond_resched();
+		}
 		rseg_gone(rseg, RMPOOL_REASON_SEGMENT_UNKNOWN);
 	}
 	mutex_unlock(&peer->rseg_lock);
@@ -368,6 +374,7 @@ void rmp_rseg_session_up(struct rmp_session *s)
 	list_for_each_entry(rseg, &peer->rsegs, node) {
 		if (rseg->state == RSEG_DOWN)
 			rseg_start(s, rseg);
+		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
 }
@@ -378,6 +385,7 @@ void rmp_rseg_session_down(struct rmp_peer *peer)
 
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry_safe(rseg, next, &peer->rsegs, node) {
+		cond_resched();
 		if (rseg->state == RSEG_GONE)
 			continue;
 		rseg->fetching = false;
@@ -398,8 +406,11 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 		/* What is half told may hold its keys of before. */
 		if (rseg->fetching)
 			rseg->again = true;
+		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
+	/* Who was just choosing that device has other ways, perhaps. */
+	rmp_peer_ops->flow_kick(peer->flow);
 }
 
 /* --------------------------------------------------------------- for callers */
@@ -416,6 +427,7 @@ static struct rmp_rseg *rseg_use(struct rmp_peer *peer, const char *name,
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
 		nr++;
 		if (rseg->state != RSEG_GONE && !strcmp(rseg->name, name)) {
 			kfree(new);
@@ -650,12 +662,12 @@ struct rmp_rregion *rmp_rseg_find_wait(struct rmp_rseg *rseg, u64 offset,
 	}
 }
 
-u32 rmp_rseg_list(struct rmp_rseg *rseg, u32 first,
+u32 rmp_rseg_list(struct rmp_rseg *rseg, u64 *at, u32 first,
 		  struct rmpool_region_desc *desc, u32 nr, u32 *total,
 		  u64 *size, u64 *generation)
 {
 	mutex_lock(&rseg->peer->rseg_lock);
-	nr = rmp_keycache_list(&rseg->keys, first, desc, nr);
+	nr = rmp_keycache_list(&rseg->keys, at, first, desc, nr);
 	*total = rseg->keys.nr_regions;
 	*size = rseg->keys.size;
 	*generation = rseg->generation;

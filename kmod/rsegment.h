@@ -45,8 +45,8 @@ struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 struct rmp_rregion *rmp_rseg_find_wait(struct rmp_rseg *rseg, u64 offset,
 				       u64 length, u32 access, long timeout);
 
-/* What the ABI shows: regions from @first on, counts, end, generation. */
-u32 rmp_rseg_list(struct rmp_rseg *rseg, u32 first,
+/* What the ABI shows: regions, as rmp_keycache_list(), counts, end, generation. */
+u32 rmp_rseg_list(struct rmp_rseg *rseg, u64 *at, u32 first,
 		  struct rmpool_region_desc *desc, u32 nr, u32 *total,
 		  u64 *size, u64 *generation);
 

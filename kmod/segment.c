@@ -108,6 +108,7 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 		atomic_inc(&rev->pending);
 		if (!rmp_segment_ops->revoke(sub, region_id, rev))
 			rmp_revocation_answer(rev);
+		cond_resched();
 	}
 
 	if (!atomic_dec_and_test(&rev->pending))
@@ -277,8 +278,10 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	segment->nr_regions++;
 	segment->size = max(segment->size, end);
 	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node)
+	list_for_each_entry(sub, &segment->subscribers, node) {
 		rmp_segment_ops->changed(sub);
+		cond_resched();
+	}
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 out:
 	mutex_unlock(&segment->lock);
@@ -383,8 +386,10 @@ static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
 	if (!segment->nr_regions)
 		return 0;
 	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node)
+	list_for_each_entry(sub, &segment->subscribers, node) {
 		rmp_segment_ops->changed(sub);
+		cond_resched();
+	}
 	return 0;
 }
 

@@ -37,6 +37,10 @@ MODULE_PARM_DESC(keepalive_ms, "probe a silent peer after so many ms; it is lost
 #define RMP_BACKOFF_MIN		msecs_to_jiffies(100)
 #define RMP_BACKOFF_MAX		msecs_to_jiffies(2000)
 #define RMP_PROBE_TIME		msecs_to_jiffies(1000)
+/* For so many keepalive times an entry that accept=any made stays without a
+ * connection.
+ */
+#define RMP_DYNAMIC_STAY	10
 
 static unsigned long connect_timeout(void)
 {
@@ -394,6 +398,7 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 
 	mutex_lock(&peer->lock);
 	peer->session = NULL;
+	peer->seen = jiffies;
 	peer_failed(peer, s->error ?: -ECONNRESET,
 		    s->reason ?: RMPOOL_REASON_PEER_GONE);
 	rmp_peer_unlock(peer);
@@ -489,10 +494,12 @@ void rmp_session_worker(struct work_struct *work)
 					     struct rmp_peer, work);
 	struct rmp_session *s;
 	unsigned long next = 0;
+	bool incoming;
 
 	/* Only this function takes peer->session away. */
 	mutex_lock(&peer->lock);
 	s = peer->session;
+	incoming = peer->incoming;
 	rmp_peer_unlock(peer);
 
 	if (s && (READ_ONCE(s->broken) || READ_ONCE(peer->removed))) {
@@ -503,16 +510,21 @@ void rmp_session_worker(struct work_struct *work)
 		next = session_maintain(s);
 		if (READ_ONCE(s->broken))
 			next = 1;
-	} else if (!READ_ONCE(peer->removed) && atomic_read(&peer->users)) {
+	} else if (incoming || READ_ONCE(peer->removed)) {
+		/* Who lets it in kicks when that is over. */
+	} else if (atomic_read(&peer->users)) {
 		if (time_before(jiffies, peer->next_try)) {
 			next = peer->next_try - jiffies;
 		} else {
 			session_connect(peer);
 			next = 1;
 		}
+	} else if (peer->dynamic) {
+		next = rmp_peer_reclaim(peer,
+					RMP_DYNAMIC_STAY * keepalive_time());
 	}
 	if (next)
-		queue_delayed_work(rmp_wq, &peer->work, next);
+		queue_delayed_work(rmp_peers_wq, &peer->work, next);
 }
 
 /* ---------------------------------------------------------------- incoming */
@@ -551,14 +563,18 @@ static void incoming_control(struct rmp_cm_request *req)
 	bool quiet;
 
 	peer = rmp_peer_find_host(&req->src);
-	if (!peer) {
-		rmp_cm_reject(req, RMP_REJECT_NOT_TRUSTED, false);
+	if (IS_ERR(peer)) {
+		rmp_cm_reject(req, peer == ERR_PTR(-EACCES) ?
+			      RMP_REJECT_NOT_TRUSTED : RMP_REJECT_RESOURCES,
+			      false);
 		return;
 	}
 	mutex_lock(&peer->lock);
 	why = incoming_check(peer, req);
-	if (!why)
+	if (!why) {
 		peer->incoming = true;
+		peer->seen = jiffies;
+	}
 	rmp_peer_unlock(peer);
 	if (why) {
 		quiet = why == RMP_REJECT_CROSSED || why == RMP_REJECT_RETRY;

@@ -32,7 +32,9 @@
  * @uuid: of the peer
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
- * @exports: of &struct rmp_export; under @export_lock
+ * @next_rail: which one is driven first; the worker's
+ * @exports: of &struct rmp_export, by id of the segment; under @export_lock
+ * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
  */
 struct rmp_session {
 	struct kref ref;
@@ -56,10 +58,13 @@ struct rmp_session {
 	struct rmp_msg_devices devices;
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
+	u32 next_rail;
 
-	struct mutex export_lock;
-	struct list_head exports;
-	struct list_head revokes;
+	struct mutex export_lock;	/* exports, revokes and their counts */
+	struct xarray exports;
+	struct xarray revokes;
+	u32 nr_exports;
+	u32 nr_revokes;
 	u32 next_revoke;
 	struct work_struct changed_work;
 };
@@ -69,6 +74,8 @@ struct rmp_session {
  * @ref: the table, its worker's session, remote segments, callers
  * @users: remote segments and waiters: the worker keeps a connection for them
  * @failures: counts failed attempts, so that a waiter sees a new one
+ * @seen: jiffies when it last was connected, or asked to be
+ * @closing: off the table: sees to the end; then @closed
  */
 struct rmp_peer {
 	struct kref ref;
@@ -79,11 +86,12 @@ struct rmp_peer {
 	struct rmp_flow *flow;
 	atomic_t users;
 
-	struct mutex lock;
+	struct mutex lock;		/* session pointer, state, rails, tokens */
 	wait_queue_head_t wait;
 	u32 state;
 	bool removed;
 	bool incoming;
+	unsigned long seen;
 	u32 failures;
 	int error;
 	u32 reason;
@@ -96,9 +104,11 @@ struct rmp_peer {
 	unsigned long next_try;
 	bool changed;
 	struct delayed_work work;
+	struct work_struct closing;
+	struct completion closed;
 	struct work_struct free_work;
 
-	struct mutex rseg_lock;
+	struct mutex rseg_lock;		/* remote segments */
 	struct list_head rsegs;
 	u32 next_cookie;
 };
@@ -106,8 +116,15 @@ struct rmp_peer {
 /* peer.c */
 extern const struct rmp_peer_ops *rmp_peer_ops;
 void rmp_peer_kick(struct rmp_peer *peer);
-/* By address of a connect request; makes a dynamic one under accept=any. */
+/* By address of a connect request; makes a dynamic one under accept=any. Else
+ * -EACCES; or why it could not be made.
+ */
 struct rmp_peer *rmp_peer_find_host(const struct sockaddr_storage *addr);
+/* By the worker of a dynamic one: takes it out of the table if nobody uses it and
+ * it has not been connected for @idle jiffies. Returns how many are left, 0: look
+ * again when something happens.
+ */
+unsigned long rmp_peer_reclaim(struct rmp_peer *peer, unsigned long idle);
 /* With a live session of that uuid; referenced. */
 struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID]);
 /* peer->lock held; wakes waiters. */
@@ -142,7 +159,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s);
 void rmp_rails_destroy(struct rmp_session *s);
 /* Marks what uses the device; the worker removes it. True if there is any. */
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
-/* peer->lock held: the device may have another address now. */
+/* peer->lock held: the device may have another address or MTU now. */
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: queue pairs that carry data. */
 u32 rmp_rails_up(struct rmp_session *s);

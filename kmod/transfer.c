@@ -90,6 +90,8 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
 
 static void request_free(struct rmp_request *req)
 {
+	struct rmp_file *file = req->file;
+
 	if (req->region)
 		rmp_region_put(req->region);
 	if (req->rr)
@@ -98,8 +100,9 @@ static void request_free(struct rmp_request *req)
 		rmp_peer_put(req->peer);
 	if (req->batch)
 		batch_put(req->batch);
-	rmp_file_put(req->file);
 	kmem_cache_free(rmp_request_cache, req);
+	/* With the last file gone, so may be the cache. */
+	rmp_file_put(file);
 }
 
 void rmp_request_end(struct rmp_request *req)

@@ -665,8 +665,9 @@ static void test_list(struct kunit *test)
 	struct cache *c = test->priv;
 	struct rmpool_region_desc desc[8];
 	u32 i, first, n;
+	u64 at = 0;
 
-	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, 0, desc, 8), 0);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 8), 0);
 	/* Told of in another order than that of the offsets. */
 	for (i = 0; i < 20; i++)
 		KUNIT_ASSERT_EQ(test, add_region(&c->kc, i + 1,
@@ -674,7 +675,8 @@ static void test_list(struct kunit *test)
 				0);
 	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
 	for (first = 0; first < 25; first++) {
-		n = rmp_keycache_list(&c->kc, first, desc, 8);
+		at = 0;
+		n = rmp_keycache_list(&c->kc, &at, first, desc, 8);
 		KUNIT_ASSERT_EQ(test, n, first >= 20 ? 0 : min(8U, 20 - first));
 		for (i = 0; i < n; i++) {
 			KUNIT_EXPECT_EQ(test, desc[i].offset, (first + i) * 100);
@@ -684,7 +686,14 @@ static void test_list(struct kunit *test)
 					first + i);
 		}
 	}
-	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, 0, desc, 0), 0);
+	at = 0;
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 0), 0);
+	/* On from where the last call ended; nothing is skipped there. */
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 5, desc, 8), 8);
+	KUNIT_EXPECT_EQ(test, desc[7].offset, 1200);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 8), 7);
+	KUNIT_EXPECT_EQ(test, desc[0].offset, 1300);
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 8), 0);
 }
 
 #define MANY	20000

@@ -40,7 +40,7 @@ def make(*words):
     return done
 
 
-def build(chosen, todo):
+def build(chosen):
     """User space and a module for each kernel; the number of builds that failed."""
     failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
     for kernel in chosen:
@@ -49,8 +49,6 @@ def build(chosen, todo):
         for line in warnings:
             say(line)
         failed += bool(done.returncode or warnings)
-    if any("dkms" in suite.name for suite in todo):
-        failed += bool(make("dkms-build").returncode)
     return failed
 
 
@@ -63,6 +61,8 @@ def host_programs(wanted):
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
+        ("dkms", [unit / "dkms.sh", TREE]),
+        ("module_size", [unit / "module_size.sh", BUILD]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
         ("readme", [unit / "readme.sh", TREE]),
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
@@ -72,8 +72,9 @@ def host_programs(wanted):
 
 
 def host_results(output, status):
-    """(passed, failed) of one program: TAP lines, its own sum, or its exit status."""
-    lines = re.findall(r"^(not )?ok\b(?! +# SKIP)", output, re.MULTILINE)
+    """(passed, failed, skipped) of one program: TAP lines, its own sum, or its exit status."""
+    lines = re.findall(r"^(not )?ok\b(?!.* # SKIP)", output, re.MULTILINE)
+    skipped = len(re.findall(r"^ok\b.* # SKIP", output, re.MULTILINE))
     total = re.search(r"^(?:\w+: )?(\d+) passed, (\d+) failed$", output, re.MULTILINE)
     if total:
         passed, failed = int(total.group(1)), int(total.group(2))
@@ -82,14 +83,14 @@ def host_results(output, status):
         passed = len(lines) - failed
     if status and not failed:
         failed = 1              # a crash, or a sanitizer's report
-    if not status and not passed:
+    if not status and not passed and not skipped:
         passed = 1              # no lines: the exit status is the test
-    return passed, failed
+    return passed, failed, skipped
 
 
 def unit_tests(wanted):
-    """Everything on the host. Returns (passed, failed)."""
-    passed = failed = 0
+    """Everything on the host. Returns (passed, failed, skipped)."""
+    passed = failed = skipped = 0
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
     LOGS.mkdir(parents=True, exist_ok=True)
     for name, command in host_programs(wanted):
@@ -101,22 +102,24 @@ def unit_tests(wanted):
         except (subprocess.TimeoutExpired, OSError) as why:
             output, status = f"{why}\n", -1
         (LOGS / f"{name}.unit").write_text(output)
-        good, bad = host_results(output, status)
+        good, bad, left_out = host_results(output, status)
         if name.startswith("test_") and not re.search(r"^(not )?ok ", output, re.MULTILINE):
             good, bad = 0, 1    # a program of tests without a test
-        say(f"{'not ok' if bad else 'ok'} unit {name}: {good} passed, {bad} failed")
+        say(f"{'not ok' if bad else 'ok'} unit {name}: "
+            f"{suites.closing_line(good, bad, left_out)}")
         if bad:
             say("".join(f"  | {line}\n" for line in output.splitlines()[-60:]))
         passed += good
         failed += bad
-    return passed, failed
+        skipped += left_out
+    return passed, failed, skipped
 
 
 def selftest(wanted, chosen):
     if wanted and wanted not in "selftest":
         return 0, 0
-    done = subprocess.run([TESTS / "vm" / "selftest", *(k.label for k in chosen)], stdout=subprocess.PIPE, text=True,
-                          errors="replace", check=False)
+    done = subprocess.run([TESTS / "vm" / "selftest", *(k.label for k in chosen)],
+                          stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     say(done.stdout.rstrip())
     states = re.findall(r"^(not ok|ok) selftest", done.stdout, re.MULTILINE)
     failed = states.count("not ok")
@@ -161,13 +164,13 @@ def main():
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
-    failed_builds = build(chosen, todo)
+    failed_builds = build(chosen)
     if args.build_only:
         return 1 if failed_builds else 0
     say(f"-- built in {time.monotonic() - began:.0f} s")
     totals = [(0, failed_builds, 0)]
     if not failed_builds:
-        totals += [(*unit_tests(args.T), 0), (*selftest(args.T, chosen), 0)]
+        totals += [unit_tests(args.T), (*selftest(args.T, chosen), 0)]
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
         results = asyncio.run(all_vms(chosen, todo, not args.serial))
         totals.append(suites.count(results))

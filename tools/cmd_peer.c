@@ -88,7 +88,8 @@ static int read_setting(struct rmpool_nl_settings *settings, const char *text)
 	} else {
 		return fail_text(EXIT_USAGE, text, "accept is any or table");
 	}
-	if (!*value)
+	/* Without a value: back to what the node finds out by itself. */
+	if (!*value && value != settings->advertise)
 		return fail_text(EXIT_USAGE, key, "the value is empty");
 	return EXIT_OK;
 }
@@ -124,7 +125,8 @@ const struct command command_node_set = {
 	.detail =
 	"  name=NAME           what this node calls itself\n"
 	"  listen=ENDPOINT     where it listens for peers\n"
-	"  advertise=ENDPOINT  where peers find it, if that differs\n"
+	"  advertise=ENDPOINT  where peers find it, if that differs; without a\n"
+	"                      value: found out by the node again\n"
 	"  accept=table|any    who may connect: the peers in the table, or anyone\n"
 	"An endpoint is v1:HOST:PORT, an IPv6 address stands in brackets.\n",
 	.options = loopback_options,
@@ -252,25 +254,20 @@ static int add_peer(const struct rmpool_nl_peer *peer, void *arg)
 	return 0;
 }
 
+static int ask_peers(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_peers(nl, add_peer, list);
+}
+
 static int run_peer_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"PEER", "ENDPOINT", "STATE", "CALLS ITSELF", "ENTRY", "LAST FAILURE", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_peers(nl, add_peer, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "peers",
+	return run_list(titles, ask_peers, "peers",
 			"the peer table is empty; rmpool peer add NAME ENDPOINT adds one");
 }
 

@@ -11,7 +11,8 @@
  * thread: what failed, which limit was met, what to do.
  *
  * Time-outs are in milliseconds. A negative one waits without limit. A signal
- * ends every wait with -EINTR.
+ * ends every wait of part one with -EINTR; that of rmpool_unregister() and
+ * rmpool_unpublish() only when it ends the process.
  *
  * Threads. One struct rmpool may be used by any number of threads at once; one
  * may submit while another waits, and several may poll. Only rmpool_close()
@@ -355,7 +356,7 @@ enum rmpool_nl_accept {
 struct rmpool_nl_settings {
 	const char *name;
 	const char *listen;		/* endpoint */
-	const char *advertise;		/* endpoint */
+	const char *advertise;		/* endpoint; "": found out by the node */
 	uint32_t accept;		/* enum rmpool_nl_accept */
 	uint32_t allow_loopback;	/* 1: a loopback address is meant */
 	uint64_t reserved[4];

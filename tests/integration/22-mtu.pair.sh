@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=120
+# vm: timeout=240
 #
-# Hosts with different MTUs use the smaller one, whoever connects, and one that
-# is raised while they are connected stops nothing.
+# Hosts with different MTUs use the smaller one, whoever connects. One that is
+# raised while they are connected stops nothing, and for one that is lowered the
+# rails are made anew: packets that are too large now would be lost for ever.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/talk.sh"
 
@@ -20,6 +21,16 @@ set_mtu()	# BYTES
 sent()	# bytes|packets
 {
 	awk '{ n += $1 } END { printf "%d\n", n }' /sys/class/net/data[01]/statistics/"tx_$1"
+}
+
+# Two rails are up, and nothing was moved by them.
+rails_new()
+{
+	rmpool -j peer list | python3 -c '
+import json, sys
+rails = [rail for peer in json.load(sys.stdin)["peers"] for rail in peer["rails"]]
+sys.exit(len(rails) != 2 or
+         any(rail["qps"] != 2 or rail["put_bytes"] or rail["get_bytes"] for rail in rails))'
 }
 
 # Both hosts put to the other, in turns, and look.
@@ -62,4 +73,23 @@ if [ "$VM" = a ]; then
 fi
 barrier larger
 put_both_ways "raised" 22
+
+# Connected anew, with the larger MTU, which then is lowered.
+check "peer del" rmpool peer del "$PEER"
+barrier deleted
+check "peer add again" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
+barrier again
+bytes=$(sent bytes)
+packets=$(sent packets)
+put_both_ways "4096" 23
+bytes=$(($(sent bytes) - bytes))
+packets=$(($(sent packets) - packets))
+echo "$bytes bytes in $packets packets"
+check "packets are larger than 1024 bytes" [ $((bytes / packets)) -gt 1200 ]
+if [ "$VM" = a ]; then
+	check "smaller MTU while connected" set_mtu 1500
+	check "new rails" wait_until 30 rails_new
+fi
+barrier lowered 60
+put_both_ways "lowered" 24
 check "host ends" talk_end host

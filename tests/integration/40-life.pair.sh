@@ -22,7 +22,7 @@ if [ "$VM" = b ]; then
 	check "pins of the killed server are given back" wait_until 15 pins_are "$pins_two"
 	serve one --size 1M
 	vmctl put again yes
-	barrier done 250
+	barrier end 250
 	kill "$server" "$two"
 	wait "$server" "$two"
 	check "all pins are given back" wait_until 15 pins_are "$pins"
@@ -89,11 +89,11 @@ check "its pins are given back while the peer hangs" wait_until 40 pins_are "$pi
 vmctl qmp b cont
 step_again 30 "put when the peer goes on" verify 0 65536 10000
 steps_end
-check "as many queue pairs as before, and the rails'" test "$(queue_pairs)" -le $((qps + 5))
+check "as many queue pairs as before, and the rails'" wait_until 30 queue_pairs_at_most $((qps + 5))
 
 stream victim one 1M 256
 kill -9 "$stream"
 wait "$stream" 2>/dev/null
 within 5 "unload" wait_until 4 try_rmmod
 check "all pins are given back" pins_are "$pins"
-barrier done 60
+barrier end 60

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=200
+# vm: timeout=300
 #
 # Strangers, and those who do not keep to the protocol.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
@@ -41,7 +41,7 @@ if [ "$VM" = b ]; then
 	barrier tokens
 	barrier used 60
 	same "no valid token: one line each" 3 "$(rejected "no valid token")"
-	barrier done 120
+	barrier end 250
 	check "segment listed" grep -q mem <(rmpool segment list)
 	kill $server
 	check "serve ends well" wait $server
@@ -65,7 +65,7 @@ tell()		# COMMAND...
 		"end "*) state=${line#end } ;;
 		*) echo "$line" ;;
 		esac
-	done < <(timeout $((120 * VM_SLOW)) "$@" 2>&1; echo "end $?")
+	done < <(timeout $((200 * VM_SLOW)) "$@" 2>&1; echo "end $?")
 	same "${*:1:2} ends well" 0 "$state"
 }
 
@@ -86,7 +86,7 @@ try "unknown kind" kind "rejected 2"
 try "no private data" empty "rejected 2"
 try "noise" noise "rejected 2"
 seed=$RANDOM
-tell cm_client storm "$PEER_IP0" 13579 $seed 24
+tell cm_client storm "$PEER_IP0" 13579 $seed 12
 tell cm_client tokens "$PEER_IP0" 13579
 
 # It works as ever for those who do.
@@ -96,4 +96,4 @@ step_gives "open" OK open b/mem 30000
 step_gives "put and get" OK verify 0 1000000 30000
 check "both rails" wait_until 20 rails_are b 2
 steps_end
-barrier done
+barrier end

@@ -8,14 +8,19 @@
 steps_start()
 {
 	coproc STEPS { exec steps run 2>&1; }
+	# shellcheck disable=SC2153 # coproc sets it
 	steps_pid=$STEPS_PID
-	read -r -t $((30 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text &&
-		[ "$step_error" = OK ] || { not_ok "steps" "did not start"; exit 1; }
+	steps_in=${STEPS[1]}
+	if ! read -r -t $((30 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text ||
+	   [ "$step_error" != OK ]; then
+		not_ok "steps" "did not start"
+		exit 1
+	fi
 }
 
 steps_end()
 {
-	exec {STEPS[1]}>&-
+	exec {steps_in}>&-
 	wait "$steps_pid"
 }
 
@@ -124,6 +129,7 @@ device_usable()	# RDMA-DEVICE
 serve()		# NAME OPTION...
 {
 	rmpool serve "$@" >"$TMP/served.$1" &
+	# shellcheck disable=SC2034 # for the suite
 	server=$!
 	wait_until 20 grep -q ready "$TMP/served.$1" ||
 		not_ok "serve $1" "not ready: $(cat "$TMP/served.$1")"
@@ -150,4 +156,9 @@ says()		# TEXT FILE
 queue_pairs()
 {
 	rdma resource show qp | wc -l
+}
+
+queue_pairs_at_most()	# NUMBER
+{
+	[ "$(queue_pairs)" -le "$1" ]
 }

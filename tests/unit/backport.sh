@@ -72,6 +72,18 @@ for feature in VM_FLAGS_SET EVENTFD_SIGNAL_ONE_ARG; do
 	fi
 	n=$((n + 1))
 done
+# What it cannot know must not be guessed: data would be wrong.
+sed -i 's/gup_must_unshare/gup_must_break/' "$scratch/common/include/linux/mm.h"
+# shellcheck disable=SC2086 # a list of names
+if out=$(make -C "$scratch/build" M="$scratch/module" $users 2>&1); then
+	echo "not ok $n - refuses a kernel that it cannot tell"
+elif grep -q 'cannot tell whether' <<<"$out"; then
+	echo "ok $n - refuses a kernel that it cannot tell"
+else
+	echo "$out"
+	echo "not ok $n - refuses a kernel that it cannot tell"
+fi
+n=$((n + 1))
 if grep -rn 'LINUX_VERSION_CODE\|KERNEL_VERSION' "$tree"/kmod "$tree/Kbuild" >&2; then
 	echo "not ok $n - no test of versions"
 else

@@ -3,7 +3,8 @@
 #
 # What the tool says of itself, its man page and its completion agree: each
 # command and option of --help is in both, and the pages have no mistakes in
-# their markup. Needs no module.
+# their markup. Each function of rmpool.h is exported and has a page, with the
+# same prototype. Needs no module.
 #
 # Usage: cli_docs.sh TOOL SOURCE_FOLDER
 set -u
@@ -68,8 +69,24 @@ check "peers are completed" offers host-b/ rmpool put file ''
 check "the peers of get are completed" offers host-b/ rmpool get ho
 check "all is a length" offers all rmpool get host-b/kv ''
 check "operands after --file=x count right" offers host-b rmpool peer --timeout = 3 del ''
-for page in "$source"/docs/man/rmpool.[17]; do
+for page in "$source"/docs/man/*.[1347]; do
 	check "$page is clean" [ -z "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" ]
+done
+
+# Prototypes, one per line and without spaces: of the header, of the pages.
+mapfile -t prototypes < <(tr '\n\t' '  ' <"$source/lib/include/rmpool.h" |
+	sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/| |g' |
+	grep -oE '(const char \*|const struct rmpool_error \*|int |void )rmpool_[a-z_]+\(([^()]|\([^()]*\))*\)' |
+	tr -d ' ')
+synopsis=$(sed -n '/^\.SH SYNOPSIS/,/^\.fi/{/#include/!s/^\.BI\? //p}' "$source"/docs/man/*.3 |
+	tr -d '" \n' | sed 's/;/;\n/g')
+exported=$(sed -n 's/^\t\(rmpool_[a-z_]*\);/\1/p' "$source/lib/librmpool.map")
+check "the header has all functions" [ ${#prototypes[@]} -gt "$(wc -l <<<"$exported")" ]
+for prototype in "${prototypes[@]}"; do
+	function=$(sed -E 's/^(const(char|structrmpool_error)\*|int|void)(rmpool_[a-z_]+).*/\3/' <<<"$prototype")
+	check "a page has $prototype" grep -qxF -e "$prototype;" <<<"$synopsis"
+	[[ $function == rmpool_prepare_* ]] ||
+		check "$function is exported" grep -qx "$function" <<<"$exported"
 done
 
 echo "cli_docs: $passed passed, $failed failed"

@@ -21,47 +21,9 @@
 #include <jansson.h>
 
 #include "cli_fake.h"
-
-static char folder[] = "/tmp/rmpool-test-XXXXXX";
-static char source[64], target[64], other[64];
+#include "cli_files.h"
 
 enum { READ_WRITE = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE };
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(source, sizeof(source), "%s/source", folder);
-	snprintf(target, sizeof(target), "%s/target", folder);
-	snprintf(other, sizeof(other), "%s/other", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	fake_reset();
-	return 0;
-}
-
-/* Also finds files that should not have been left: rmdir() fails. */
-static int teardown(void **state)
-{
-	(void)state;
-	unlink(source);
-	unlink(target);
-	unlink(other);
-	if (rmdir(folder) || mkdir(folder, 0700))
-		return -1;
-	return fake->opened || fake->registered || fake->pinned ? -1 : 0;
-}
 
 /* A byte that tells its place, with no period of a power of two. */
 static unsigned char pattern(size_t index, unsigned int seed)
@@ -93,12 +55,6 @@ static void assert_file(const char *path, const unsigned char *bytes, size_t len
 	assert_memory_equal(now, bytes, length);
 	fclose(file);
 	free(now);
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 static const size_t lengths[] = {

@@ -110,15 +110,15 @@ static void test_nearest(void **state)
 {
 	static const char *const words[] = { "peer", "put", "get", "serve", "segment", "info",
 					     "monitor", NULL };
-	static const char *const options[] = { "read-only", "save", "size", NULL };
+	static const char *const long_options[] = { "read-only", "save", "size", NULL };
 
 	(void)state;
 	assert_string_equal(nearest_word("pear", words), "peer");
-	assert_string_equal(nearest_word("seve", words), "serve");
+	assert_string_equal(nearest_word("srve", words), "serve");
 	assert_string_equal(nearest_word("mnoitor", words), "monitor");
 	assert_string_equal(nearest_word("seg", words), "segment");
 	assert_string_equal(nearest_word("peers", words), "peer");
-	assert_string_equal(nearest_word("readonly", options), "read-only");
+	assert_string_equal(nearest_word("readonly", long_options), "read-only");
 	assert_null(nearest_word("x", words));
 	assert_null(nearest_word("completely", words));
 	assert_null(nearest_word("", words));

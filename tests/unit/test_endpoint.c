@@ -293,6 +293,15 @@ static bool loopback(const char *text)
 	return rmp_endpoint_is_loopback(&addr);
 }
 
+static bool group(const char *text)
+{
+	struct sockaddr_storage addr;
+	const char *why;
+
+	assert_int_equal(rmp_endpoint_parse(text, &addr, &why), 0);
+	return rmp_endpoint_is_group(&addr);
+}
+
 static bool any(const char *text)
 {
 	struct sockaddr_storage addr = addr_of(text);
@@ -324,6 +333,14 @@ static void test_kinds(void **state)
 	assert_false(any("0.0.0.1:1"));
 	assert_false(any("[::1]:1"));
 	assert_false(any("[8000::]:1"));
+	assert_true(group("224.0.0.1:1"));
+	assert_true(group("239.255.255.255:1"));
+	assert_true(group("255.255.255.255:1"));
+	assert_true(group("[ff02::1]:1"));
+	assert_true(group("[::ffff:224.0.0.1]:1"));
+	assert_false(group("223.255.255.255:1"));
+	assert_false(group("240.0.0.1:1"));
+	assert_false(group("[fe80::1]:1"));
 	assert_false(rmp_endpoint_is_any(&none));
 }
 
@@ -418,7 +435,7 @@ static void test_random_texts(void **state)
 
 	(void)state;
 	for (i = 0; i < FUZZ_ROUNDS; i++) {
-		strcpy(text, seeds[below(8)]);
+		snprintf(text, sizeof(text), "%s", seeds[below(8)]);
 		len = strlen(text);
 		for (n = (int)below(4); n; n--) {
 			u32 at = below((u32)len + 1);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -50,7 +51,7 @@ static void every_reason_has_its_own_text(void **state)
 		assert_null(strstr(rmpool_error(), strerror(EINVAL)));
 		assert_memory_equal(rmpool_error_detail(), &detail,
 				    sizeof(detail));
-		strcpy(texts[i], rmpool_error());
+		snprintf(texts[i], sizeof(texts[i]), "%s", rmpool_error());
 		for (size_t j = 0; j < i; j++) {
 			assert_string_not_equal(texts[i], texts[j]);
 			assert_string_not_equal(rmpool_reason_name(reasons[i]),
@@ -104,6 +105,14 @@ static void limits_are_told_with_numbers(void **state)
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
 	assert_string_equal(rmpool_error(),
 			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+	/* A ring that is full is another thing than one that cannot be made. */
+	detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_RING,
+		.limit = 16, .used = 16, .need = 5,
+	};
+	rmpl_fail(EAGAIN, &detail, NULL, "x");
+	assert_string_equal(rmpool_error(),
+			    "x: the completion ring has no free entry, all 16 are taken; poll first");
 }
 
 /* A limit of a peer comes without numbers: none are made up. */

@@ -82,6 +82,13 @@ static void builds_settings(void **state)
 	add_attr(&expect, RMPOOL_A_ALLOW_LOOPBACK, "", 0);
 	assert_int_equal(nlh->nlmsg_len, expect.length);
 	assert_memory_equal(buffer, expect.data, expect.length);
+
+	/* an empty text is told, too: back to what the node finds out */
+	settings = (struct rmpool_nl_settings){ .advertise = "" };
+	nlh = rmpl_nl_begin(buffer, FAMILY, RMPOOL_CMD_NODE_SET, NLM_F_ACK,
+			    SEQ);
+	assert_int_equal(rmpl_nl_build_settings(nlh, &settings), 0);
+	assert_int_equal(nlh->nlmsg_len, 20 + 8);
 }
 
 static void refuses_texts_that_do_not_fit(void **state)

@@ -213,11 +213,9 @@ static int wait_ring(unsigned long command, void *arg)
 
 /* The ring as the kernel sees it, through a mapping of its own. */
 struct kernel_ring {
-	_Atomic uint32_t head;
-	char pad[60];
-	_Atomic uint32_t tail;
-	char pad2[60];
-	struct rmpool_completion entries[ENTRIES];
+	_Alignas(64) _Atomic uint32_t head;
+	_Alignas(64) _Atomic uint32_t tail;
+	_Alignas(64) struct rmpool_completion entries[ENTRIES];
 };
 
 static void uses_a_ring(void **state)
@@ -314,6 +312,13 @@ static int submit(unsigned long command, void *arg)
 				.limit = RMPOOL_BATCH_MAX,
 				.need = s->nr,
 			};
+		if (submit_answer == -EAGAIN)
+			s->error = (struct rmpool_error){
+				.reason = RMPOOL_REASON_RING,
+				.limit = 16,
+				.used = 16,
+				.need = s->nr,
+			};
 		return submit_answer;
 	}
 	s->accepted = (uint32_t)submit_answer;
@@ -333,7 +338,7 @@ static void submits(void **state)
 	assert_int_equal(rmpool_submit(pool, requests, 2), 1);
 	submit_answer = -EAGAIN;
 	assert_int_equal(rmpool_submit(pool, requests, 2), -EAGAIN);
-	says("no free entry; poll first");
+	says("no free entry, all 16 are taken; poll first");
 	submit_answer = -ENXIO;
 	assert_int_equal(rmpool_submit(pool, requests, 2), -ENXIO);
 	says("rmpool_ring()");

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include "sched.h"
 
-#define MIB	(1U << 20)
+#define MIB	(1ULL << 20)
 #define ALL	(~0U)
 
 static struct rmp_sched sched;
@@ -76,7 +76,7 @@ static void ties_rotate(void **state)
 {
 	u32 count[RMP_SCHED_RAILS] = { 0 };
 	int i, rail;
-	u32 qp;
+	u32 qp = 0;
 
 	(void)state;
 	rail_up(0, 100, 2, 128, 8 * MIB);
@@ -195,7 +195,7 @@ static void fewest_requests(void **state)
 
 static void depth_and_window(void **state)
 {
-	u32 qp, nr;
+	u32 qp = 0, nr;
 
 	(void)state;
 	rail_up(0, 1, 2, 16, 8 * MIB);

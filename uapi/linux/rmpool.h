@@ -5,8 +5,9 @@
  * Rules that hold for every ioctl here:
  *
  *  - Structures have no holes, are the same for 32-bit and 64-bit callers, and
- *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: missing
- *    bytes count as zero, unknown bytes that are not zero give E2BIG.
+ *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: those that
+ *    an earlier version did not have count as zero, unknown bytes that are not
+ *    zero give E2BIG, less than the first version has gives EINVAL.
  *  - Flags and reserved fields that are not described must be zero (EINVAL).
  *  - The structure is copied back whether the call succeeds or fails, so that
  *    output fields such as &struct rmpool_error can say why it failed.
@@ -14,7 +15,8 @@
  *    (more exactly, for the address space that did). Others get EPERM.
  *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
  *    unless a name says otherwise. A negative time-out waits without limit.
- *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind.
+ *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind;
+ *    those of REGION_DEL and SEGMENT_DELETE only by one that ends the process.
  *  - All calls may be made from several threads at once.
  */
 #ifndef _UAPI_LINUX_RMPOOL_H
@@ -158,9 +160,9 @@ struct rmpool_ring_setup {
 };
 
 /* What may be done with the memory of a region. */
-#define RMPOOL_ACCESS_LOCAL_WRITE	(1U << 0)	/* own gets may write it */
-#define RMPOOL_ACCESS_REMOTE_READ	(1U << 1)	/* peers may get from it */
-#define RMPOOL_ACCESS_REMOTE_WRITE	(1U << 2)	/* peers may put to it */
+#define RMPOOL_ACCESS_LOCAL_WRITE	0x1U	/* own gets may write it */
+#define RMPOOL_ACCESS_REMOTE_READ	0x2U	/* peers may get from it */
+#define RMPOOL_ACCESS_REMOTE_WRITE	0x4U	/* peers may put to it */
 #define RMPOOL_ACCESS_ALL		(RMPOOL_ACCESS_LOCAL_WRITE | \
 					 RMPOOL_ACCESS_REMOTE_READ | \
 					 RMPOOL_ACCESS_REMOTE_WRITE)
@@ -242,8 +244,12 @@ struct rmpool_region_add {
  * @error: out
  *
  * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
- * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), ELOOP (the
- * peer is this node), EINTR; @error has the reason.
+ * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), EPROTO
+ * (malformed answer), ELOOP (the peer is this node), EADDRINUSE (it is connected
+ * under another name), ESTALE (it came back as another node meanwhile), ENODEV
+ * (no usable device), EMFILE (too many opened segments, of the file or of the
+ * peer), ENOSPC (the peer lets us open no more, or it has too many keys), ENOMEM,
+ * EINTR; @error has the reason.
  */
 struct rmpool_segment_open {
 	char node[RMPOOL_NAME_MAX];
@@ -307,8 +313,9 @@ struct rmpool_segment_list {
  * struct rmpool_request - one put or get
  * @cookie: comes back in the completion
  * @local_addr: within one registered region of this file
- * @length: bytes, 0 included; the range must lie within one local region and
- *	within one region of the segment
+ * @length: bytes; the range must lie within one local region and within one
+ *	region of the segment. A request of 0 bytes moves nothing and succeeds:
+ *	@segment must be an opened one, @local_addr and @offset are not looked at
  * @offset: in the segment
  * @segment: handle from SEGMENT_OPEN
  * @op: RMPOOL_OP_PUT or RMPOOL_OP_GET
@@ -338,7 +345,7 @@ struct rmpool_request {
 /* Some slices were still with the device when the request was reported: their
  * bytes may yet be written (put: at the peer, get: in local memory).
  */
-#define RMPOOL_COMPLETION_UNKNOWN	(1U << 0)
+#define RMPOOL_COMPLETION_UNKNOWN	0x1U
 
 /**
  * struct rmpool_completion - how one request ended
@@ -437,7 +444,7 @@ struct rmpool_wait {
 	__u32 reserved;
 };
 
-#define RMPOOL_CANCEL_ALL	(1U << 0)	/* all requests of the file */
+#define RMPOOL_CANCEL_ALL	0x1U	/* all requests of the file */
 
 /**
  * struct rmpool_cancel - end requests early

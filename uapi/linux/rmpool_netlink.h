@@ -7,7 +7,7 @@
  * Commands that change something need CAP_NET_ADMIN; so does joining the
  * multicast group. Dumps of segments and regions show a caller without
  * CAP_NET_ADMIN only those of its own user. Errors carry a text in the
- * extended acknowledgement.
+ * extended acknowledgment.
  */
 #ifndef _UAPI_LINUX_RMPOOL_NETLINK_H
 #define _UAPI_LINUX_RMPOOL_NETLINK_H
@@ -21,7 +21,8 @@
  * enum rmpool_cmd - commands and events
  * @RMPOOL_CMD_NODE_GET: do: this node (RMPOOL_A_NODE_*)
  * @RMPOOL_CMD_NODE_SET: do: change NAME, LISTEN, ADVERTISE, ACCEPT_ANY,
- *	ALLOW_LOOPBACK; all or nothing
+ *	ALLOW_LOOPBACK; all or nothing. An empty ADVERTISE: the node finds it
+ *	out by itself again
  * @RMPOOL_CMD_DEVICE_GET: dump: the RDMA devices, one message per port
  * @RMPOOL_CMD_PEER_GET: dump: the peer table, with a nest per rail
  * @RMPOOL_CMD_PEER_ADD: do: add a peer (NAME, ENDPOINT, ALLOW_LOOPBACK);

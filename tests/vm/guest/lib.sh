@@ -79,7 +79,7 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 # "skip TEST: WHY". It must end well unless one of them failed.
 check_lines()	# NAME COMMAND [ARG...]
 {
-	local name=$1 line told= bad= status=
+	local name=$1 line told='' bad='' status=''
 
 	shift
 	while IFS= read -r line; do
@@ -94,7 +94,7 @@ check_lines()	# NAME COMMAND [ARG...]
 		".exit "*) status=${line#.exit } ;;
 		*) echo "$line" ;;
 		esac
-	done < <("$@" 2>&1; echo; echo ".exit $?")
+	done < <("$@" 2>&1; status=$?; echo; echo ".exit $status")
 	if [ -z "$told" ] || { [ "$status" != 0 ] && [ -z "$bad" ]; }; then
 		not_ok "$name" "exit $status, ${told:-no} tests told"
 		return 1

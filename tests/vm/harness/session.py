@@ -17,7 +17,7 @@ from . import accel, initramfs
 from .channel import Channel
 from .hub import Hub
 from .kernellog import KernelLog
-from .machine import Machine, MachineError, base_command
+from .machine import Machine, base_command
 from .paths import LOGS, TREE
 from .suites import Result
 
