@@ -228,9 +228,10 @@ demo:
 	@tests/deps.sh --if-missing
 	@tests/demo/run
 
-vm: lib tools
+vm:
 	@tests/deps.sh --if-missing
 	$(call built-kernel,$(KERNEL))
+	@echo 'building ...'
 	@tests/run.py --build-only -K '$(or $(KERNEL),6.12)'
 	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
 

@@ -214,7 +214,8 @@ static int rmp_nl_peer_del(struct sk_buff *request, struct genl_info *info)
 		rmp_nl_error(info, RMPOOL_A_PEER_NAME, err,
 			     "no peer has that name");
 	else if (err == -EINTR)
-		GENL_SET_ERR_MSG(info, "interrupted: the peer is off the table, and its connection being closed");
+		rmp_nl_error(info, RMPOOL_A_PEER_NAME, err,
+			     "interrupted: the peer is off the table, its connection being closed");
 	return err;
 }
 

@@ -76,7 +76,7 @@ static const char *unwanted(const struct ip *ip, unsigned int flags)
 
 	if (!(flags & RMPOOL_ENDPOINT_LOOPBACK) &&
 	    (v4 ? v4[0] == 127 : IN6_IS_ADDR_LOOPBACK(&ip->v6)))
-		return "it is a loopback address, which other nodes cannot reach; allow it explicitly if it is meant";
+		return "it is a loopback address, which other nodes cannot reach; if it is meant, allow it (--allow-loopback of the tool)";
 	if (!(flags & RMPOOL_ENDPOINT_LISTEN) &&
 	    (v4 ? !memcmp(v4, any, sizeof(any)) :
 		  IN6_IS_ADDR_UNSPECIFIED(&ip->v6)))

@@ -160,14 +160,14 @@ def compile_commands():
 
 def c_files(files):
     """Those of user space, and those of the module that are also built there."""
-    status, output = make(*USER_SPACE, f"B={OUT}", "WERROR=1")
+    status, output = make("-s", *USER_SPACE, f"B={OUT}", "WERROR=1")
     commands = compile_commands()
     (TREE / OUT).mkdir(parents=True, exist_ok=True)
     (TREE / OUT / "compile_commands.json").write_text(json.dumps(list(commands.values()), indent=1))
     for name in files:
         if re.search(r"\.(c|cc)$", name) and not re.match(r"kmod/|kunit/", name) \
                 and name not in commands:
-            status, output = status or 1, f"{output}{name}: no target of lint compiles it\n"
+            output += f"{name}:1: no target of lint compiles it\n"
     return list(commands), status, output
 
 

@@ -40,9 +40,9 @@ def make(*words):
     return done
 
 
-def build(chosen):
+def build(chosen, *more):
     """User space and a module for each kernel; the number of builds that failed."""
-    failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
+    failed = bool(make("lib", "tools", "programs", "vmctl", *more, "WERROR=1").returncode)
     for kernel in chosen:
         done = make("module", f"KDIR={kernel.headers}", "W=1")
         warnings = [line for line in done.stdout.splitlines() if "warning:" in line]
@@ -147,8 +147,9 @@ async def all_vms(chosen, todo, parallel):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-T", metavar="NAME", default="", help="only what has NAME in its name")
-    parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, test, ...")
-    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, test")
+    parser.add_argument("--build-only", action="store_true",
+                        help="what a VM needs, and nothing else")
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
@@ -164,7 +165,7 @@ def main():
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
-    failed_builds = build(chosen)
+    failed_builds = build(chosen, *([] if args.build_only else ["unit"]))
     if args.build_only:
         return 1 if failed_builds else 0
     say(f"-- built in {time.monotonic() - began:.0f} s")

@@ -60,8 +60,9 @@ const struct command command_segment_list = {
 	.operands = "",
 	.summary = "List the segments that processes here publish",
 	.detail =
-	"GENERATION counts the changes of a segment's regions. Without\n"
-	"CAP_NET_ADMIN only your own segments are shown.\n",
+	"SIZE is where its last region ends: there may be holes before. GENERATION\n"
+	"counts the changes of a segment's regions. Without CAP_NET_ADMIN only your\n"
+	"own segments are shown.\n",
 	.run = run_segment_list,
 };
 

@@ -105,11 +105,19 @@ static json_t *error_object(const char *what, const char *why, int error, int co
 	return object;
 }
 
+void wipe_progress(void)
+{
+	if (output.unfinished)
+		fputs("\r\033[K", stderr);
+	output.unfinished = false;
+}
+
 static int complain(char *what, char *why, json_t *error, int code)
 {
 	printable(what);
 	printable(why);
 	fflush(stdout);
+	wipe_progress();
 	fprintf(stderr, "rmpool: %s: %s\n", what, why);
 	if (output.json)
 		print_json_line(json_pack("{s:o}", "error", error));
@@ -210,6 +218,7 @@ void warn_text(const char *what, const char *why, ...)
 	va_start(list, why);
 	text = printable(format_text(why, list));
 	va_end(list);
+	wipe_progress();
 	fprintf(stderr, "rmpool: %s: %s\n", what, text);
 	free(text);
 }

@@ -29,6 +29,7 @@ struct output {
 	bool json;
 	bool quiet;
 	const char *command;	/* that runs, for messages */
+	bool unfinished;	/* a line of progress is on standard error */
 };
 
 extern struct output output;
@@ -62,6 +63,8 @@ enum exit_code exit_code_of(int error);
 /* "rmpool: WHAT: WHY" without failing. */
 void warn_text(const char *what, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Wipes the line of progress, so that what follows stands alone. */
+void wipe_progress(void);
 /* A line on standard output. */
 void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Something for the person at the terminal, not with -q or -j. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# vm: timeout=200
+# vm: timeout=400
 #
 # The part of the demo that runs in the VMs. Works on b, tells on a: lines that
 # begin with "@demo " are for tests/demo/run, which shows and judges them.

@@ -134,7 +134,7 @@ static void test_wrong(void **state)
 	write_text(source, "abc");
 	result = tool_run("serve", "kv", "-f", source, "-s", "2");
 	assert_int_equal(result->code, 2);
-	assert_has(result->err, "larger than --size");
+	assert_has(result->err, "larger than --size, 2 bytes");
 	result = tool_run("serve", "taken", "-f", source);
 	assert_int_equal(result->code, 1);
 	assert_has(result->err, "in use on this node");
@@ -149,6 +149,20 @@ static void test_wrong(void **state)
 	result = tool_run("serve", "kv", "-f", source);
 	assert_int_equal(result->code, 2);
 	assert_has(result->err, "empty");
+	result = tool_run("serve", "kv", "-s", "0");
+	assert_int_equal(result->code, 2);
+	assert_has(result->err, "--size above 0");
+	/* Not the value that stands for "the next free offset". */
+	result = tool_run("serve", "kv", "-s", "1", "-o", "0xffffffffffffffff");
+	assert_int_equal(result->code, 2);
+	assert_has(result->err, "more than 64 bits");
+	/* What cannot be saved is told before anything is published. */
+	result = tool_run("serve", "kv", "-s", "1", "--save", "/no/such/file");
+	assert_int_equal(result->code, 1);
+	assert_has(result->err, "/no/such/file: No such file");
+	result = tool_run("serve", "kv", "-s", "1", "--save", folder);
+	assert_int_equal(result->code, 1);
+	assert_has(result->err, "Is a directory");
 	fake->memlock = 1 << 20;
 	result = tool_run("serve", "kv", "-s", "2M");
 	assert_int_equal(result->code, 1);
