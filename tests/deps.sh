@@ -7,14 +7,17 @@
 #	deps.sh                install, and look for newer kernels
 #	deps.sh --if-missing   only if something is missing
 #	deps.sh --lint         also the tools of make lint
+#	deps.sh --test-kernel  also what building the test kernel needs
 set -eu
 
 if_missing=
 lint=
+test_kernel=
 for arg; do
 	case $arg in
 	--if-missing) if_missing=1 ;;
 	--lint) lint=1 ;;
+	--test-kernel) test_kernel=1 ;;
 	*)
 		echo "deps.sh: $arg is not known" >&2
 		exit 2
@@ -31,6 +34,9 @@ packages='build-essential make gcc python3 python3-yaml
 if [ -n "$lint" ]; then
 	packages="$packages linux-source-6.12 sparse clang-tidy cppcheck shellcheck codespell
 		pyflakes3"
+fi
+if [ -n "$test_kernel" ]; then
+	packages="$packages linux-source-6.12 flex bison bc libelf-dev"
 fi
 
 installed()

@@ -45,7 +45,7 @@ fi
 
 ask()		# PEER TIMEOUT
 {
-	timeout 60 rmpool get -t "$2" "$1/mem" 4096 "$TMP/file"
+	timeout $((60 * VM_SLOW)) rmpool get -t "$2" "$1/mem" 4096 "$TMP/file"
 }
 
 # All ways to wait end with a signal.

@@ -50,7 +50,7 @@ fi
 
 try()		# NAME KIND ANSWER
 {
-	same "$1" "$3" "$(timeout 60 cm_client connect "$PEER_IP0" 13579 "$2" 2>&1)"
+	same "$1" "$3" "$(timeout $((60 * VM_SLOW)) cm_client connect "$PEER_IP0" 13579 "$2" 2>&1)"
 }
 
 # Passes on what a program says of its tests.
@@ -65,7 +65,7 @@ tell()		# COMMAND...
 		"end "*) state=${line#end } ;;
 		*) echo "$line" ;;
 		esac
-	done < <(timeout 200 "$@" 2>&1; echo "end $?")
+	done < <(timeout $((200 * VM_SLOW)) "$@" 2>&1; echo "end $?")
 	same "${*:1:2} ends well" 0 "$state"
 }
 
