@@ -30,7 +30,8 @@ TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
-.PHONY: all help module kunit lib tools deps demo check vm vmctl unit coverage fuzz lint clean \
+.PHONY: all help module kunit lib tools deps demo check vm test-kernel vmctl unit coverage fuzz \
+	lint clean \
 	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
 
 all: lib tools module-if-possible
@@ -46,11 +47,13 @@ help:
 	@echo '  deps           install the Debian packages that building and testing need'
 	@echo '  demo           two virtual machines share memory, with a real file'
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
-	@echo '                 T=name selects suites, K=6.1 a kernel'
-	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12, PAIR=1)'
+	@echo '                 T=name selects suites, K=6.1 or K=test a kernel'
+	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12|test, PAIR=1)'
+	@echo '  test-kernel    build a Linux 6.12 that looks for mistakes into ~/.cache/rmpool'
+	@echo '                 (VARIANT=kmemleak|kcsan|kcov)'
 	@echo '  coverage       how much of the pure files of kmod/ their suites run'
 	@echo '  fuzz           libFuzzer on messages and endpoints (SECONDS=60 in all)'
-	@echo '  lint           sparse, checkpatch, shellcheck, codespell'
+	@echo '  lint           all static checks, of the module for both kernels too'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
 	@echo '  install-user   the same without the module'
@@ -254,21 +257,34 @@ $B/vm/vmctl: tests/vm/guest/vmctl.c | $B
 deps:
 	tests/deps.sh
 
+# A kernel for the VMs with KASAN, lockdep and the like; kept outside the tree.
+test-kernel:
+	@tests/deps.sh --if-missing --test-kernel
+	@tests/kernel/build $(VARIANT)
+
+# Of K or KERNEL "test" or "test-VARIANT": the kernel must be there first.
+built-kernel = $(if $(filter test test-%,$(1)),@tests/deps.sh --if-missing --test-kernel && \
+	tests/kernel/build $(patsubst test-%,%,$(filter test-%,$(1))))
+
 check:
 	@tests/deps.sh --if-missing
+	$(call built-kernel,$(K))
 	@tests/run.py $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
 
 demo:
 	@tests/deps.sh --if-missing
 	@tests/demo/run
 
-vm: lib tools
+vm:
 	@tests/deps.sh --if-missing
+	$(call built-kernel,$(KERNEL))
+	@echo 'building ...'
 	@tests/run.py --build-only -K '$(or $(KERNEL),6.12)'
 	@tests/vm/vm shell -k '$(or $(KERNEL),6.12)' $(if $(PAIR),--pair)
 
 lint:
-	tests/lint.sh
+	@tests/deps.sh --if-missing --lint
+	@tests/lint.py
 
 # ---- installation -----------------------------------------------------------
 

@@ -12,13 +12,17 @@
  *
  * Each ioctl has one structure, which may grow at its end: it is read by the
  * rules of copy_struct_from_user() with the size that the caller's command has,
- * handled, and written back whether it succeeded or not. When a call made
- * something whose handle cannot be told, it is undone.
+ * which is not less than that of the first version, handled, and written back
+ * whether it succeeded or not. When a call made something whose handle cannot be
+ * told, it is undone.
  *
  * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
- * open file has a reference, each request has one. release() ends what is
- * queued, marks the regions dead, and leaves the rest, which may have to wait
- * for peers, to a work item; it does not wait itself.
+ * open file has a reference, its teardown one, and each request one. The teardown
+ * comes once, with release() or with the end of the address space, whichever is
+ * first: a descriptor that was inherited or passed on can be kept as long as one
+ * likes, and must not keep the memory of who is gone. It ends what is queued,
+ * marks the regions dead, and leaves the rest, which may have to wait for peers,
+ * to a work item; it does not wait itself.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -26,6 +30,7 @@
 #include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
 #include <linux/sched/mm.h>
@@ -73,6 +78,68 @@ void rmp_file_put(struct rmp_file *file)
 	kref_put(&file->ref, file_release);
 }
 
+/* What may take time when a file ends. */
+static void file_teardown_work(struct work_struct *work)
+{
+	struct rmp_file *file = container_of(work, struct rmp_file, work);
+	struct rmp_segment *segment;
+	struct rmp_rseg *rseg;
+	unsigned long handle;
+
+	mmu_interval_notifier_remove(&file->owner);
+	rmp_region_del_all(&file->mem);
+	xa_for_each(&file->segments, handle, segment) {
+		struct rmp_revocation *rev = rmp_segment_delete(segment);
+
+		/* Its regions are gone; there is nothing to wait for. */
+		if (rev)
+			rmp_revocation_wait(rev, 0, false);
+		rmp_segment_put(segment);
+		cond_resched();
+	}
+	xa_for_each(&file->opens, handle, rseg) {
+		rmp_rseg_put(rseg);
+		cond_resched();
+	}
+	rmp_file_put(file);
+}
+
+/* No call of the owner runs now, and none comes any more. */
+static void file_end(struct rmp_file *file)
+{
+	if (atomic_xchg(&file->ended, 1))
+		return;
+	rmp_transfer_kill(file);
+	rmp_memory_kill(&file->mem);
+	INIT_WORK(&file->work, file_teardown_work);
+	queue_work(rmp_close_wq, &file->work);
+}
+
+static bool owner_changed(struct mmu_interval_notifier *owner,
+			  const struct mmu_notifier_range *range,
+			  unsigned long seq)
+{
+	if (range->event == MMU_NOTIFY_RELEASE)
+		file_end(container_of(owner, struct rmp_file, owner));
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops owner_ops = {
+	.invalidate = owner_changed,
+};
+
+/* The end of an address space is told whatever the interval: one that is nobody's
+ * memory is disturbed by nothing else.
+ */
+static int owner_watch(struct rmp_file *file)
+{
+	int ret = mmu_interval_notifier_insert(&file->owner, current->mm, 0,
+					       PAGE_SIZE, &owner_ops);
+
+	/* The first one of an address space can be interrupted. */
+	return ret == -EINTR ? -ERESTARTNOINTR : ret;
+}
+
 static int rmp_open(struct inode *inode, struct file *filp)
 {
 	const fmode_t both = FMODE_READ | FMODE_WRITE;
@@ -98,44 +165,25 @@ static int rmp_open(struct inode *inode, struct file *filp)
 	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->requests);
 	mutex_init(&file->setup);
+	ret = owner_watch(file);
+	if (ret) {
+		mutex_destroy(&file->setup);
+		rmp_memory_destroy(&file->mem);
+		kfree(file);
+		return ret;
+	}
+	kref_get(&file->ref);	/* one is the teardown's */
 	atomic_inc(&rmp_files);
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
-}
-
-/* What may take time when a file is closed. */
-static void file_teardown_work(struct work_struct *work)
-{
-	struct rmp_file *file = container_of(work, struct rmp_file, work);
-	struct rmp_segment *segment;
-	struct rmp_rseg *rseg;
-	unsigned long handle;
-
-	rmp_region_del_all(&file->mem);
-	xa_for_each(&file->segments, handle, segment) {
-		struct rmp_revocation *rev = rmp_segment_delete(segment);
-
-		/* Its regions are gone; there is nothing to wait for. */
-		if (rev)
-			rmp_revocation_wait(rev, 0, false);
-		rmp_segment_put(segment);
-		cond_resched();
-	}
-	xa_for_each(&file->opens, handle, rseg) {
-		rmp_rseg_put(rseg);
-		cond_resched();
-	}
-	rmp_file_put(file);
 }
 
 static int rmp_release(struct inode *inode, struct file *filp)
 {
 	struct rmp_file *file = filp->private_data;
 
-	rmp_transfer_kill(file);
-	rmp_memory_kill(&file->mem);
-	INIT_WORK(&file->work, file_teardown_work);
-	queue_work(rmp_close_wq, &file->work);
+	file_end(file);
+	rmp_file_put(file);
 	return 0;
 }
 
@@ -475,14 +523,18 @@ static int ioc_cancel(struct rmp_file *file, void *arg)
 	return rmp_transfer_cancel(file, arg);
 }
 
+/* @min: size of the first version of the structure */
 struct rmp_ioctl {
 	u32 cmd;
+	u32 min;
 	int (*handle)(struct rmp_file *file, void *arg);
 	void (*undo)(struct rmp_file *file, const void *arg);
 };
 
 #define RMP_IOCTL_UNDO(name, fn, undo) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, fn, undo }
+	[_IOC_NR(RMPOOL_IOC_##name)] = { \
+		RMPOOL_IOC_##name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo \
+	}
 #define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
@@ -531,6 +583,8 @@ static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 	ioc = &rmp_ioctls[array_index_nospec(nr, ARRAY_SIZE(rmp_ioctls))];
 	if (ioc->handle != ioc_info && current->mm != file->mem.mm)
 		return -EPERM;
+	if (usize < ioc->min)
+		return -EINVAL;
 	ksize = _IOC_SIZE(ioc->cmd);
 	memset(&arg, 0, sizeof(arg));
 	ret = copy_struct_from_user(&arg, ksize, uarg, usize);

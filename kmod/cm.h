@@ -3,11 +3,11 @@
 #define RMP_CM_H
 
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 #include <rdma/rdma_cm.h>
 #include "device.h"
 #include "wire.h"
 
+struct rmp_cm_request;
 struct rmp_conn;
 
 /**
@@ -58,44 +58,6 @@ struct rmp_conn {
 };
 
 /**
- * struct rmp_cm_request - a connect request that came in
- * @src: where it came from
- * @req: its private data, decoded
- *
- * Belongs to whom it was handed to, who must pass it to rmp_conn_accept() or
- * rmp_cm_reject() once; either consumes it.
- */
-struct rmp_cm_request {
-	struct sockaddr_storage src;
-	struct rmp_wire_req req;
-	/* the rest belongs to cm.c */
-	struct work_struct work;
-	struct rdma_cm_id *id;
-	u8 responder_resources;
-	u8 initiator_depth;
-	u8 data_len;
-	u8 data[RMP_WIRE_REQ_MAX];
-};
-
-struct rmp_listener;
-
-/* @incoming is called on rmp_peers_wq for each well-formed request; may sleep. */
-int rmp_cm_init(void (*incoming)(struct rmp_cm_request *req));
-/* All listeners must be closed before. Waits for @incoming to return. */
-void rmp_cm_exit(void);
-/* @addr: port 0 chooses one; @addr is updated. */
-int rmp_cm_listen(struct sockaddr_storage *addr, struct rmp_listener **out);
-/* False once the device that it was bound to was removed. */
-bool rmp_cm_listening(const struct rmp_listener *listener);
-/* Requests that came in before may still be on their way to @incoming. */
-void rmp_cm_unlisten(struct rmp_listener *listener);
-
-/* @quiet: an expected reject, not logged. */
-void rmp_cm_reject(struct rmp_cm_request *req, enum rmp_wire_reject why,
-		   bool quiet);
-const char *rmp_cm_reject_text(enum rmp_wire_reject why);
-
-/**
  * rmp_conn_connect - connect, from process context
  * @conn: initialised
  * @src: local address to use, or NULL
@@ -138,5 +100,8 @@ void rmp_conn_disconnect(struct rmp_conn *conn);
  * called in any state, also when never connected; not from a handler.
  */
 void rmp_conn_destroy(struct rmp_conn *conn);
+
+/* Of the events of a cm_id that has a conn, or none yet (context NULL). */
+int rmp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 #endif /* RMP_CM_H */

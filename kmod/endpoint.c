@@ -348,6 +348,17 @@ bool rmp_endpoint_is_any(const struct sockaddr_storage *addr)
 		       any, sizeof(any));
 }
 
+bool rmp_endpoint_is_group(const struct sockaddr_storage *addr)
+{
+	static const u8 broadcast[4] = { 255, 255, 255, 255 };
+	const u8 *v4 = v4_bytes(addr);
+
+	if (v4)
+		return (v4[0] & 0xf0) == 0xe0 || !memcmp(v4, broadcast, 4);
+	return addr->ss_family == AF_INET6 &&
+	       ((const struct sockaddr_in6 *)addr)->sin6_addr.s6_addr[0] == 0xff;
+}
+
 bool rmp_endpoint_same_host(const struct sockaddr_storage *a,
 			    const struct sockaddr_storage *b)
 {

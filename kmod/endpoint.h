@@ -29,6 +29,8 @@ int rmp_endpoint_format_host(char *buf, size_t size,
 			     const struct sockaddr_storage *addr);
 bool rmp_endpoint_is_loopback(const struct sockaddr_storage *addr);
 bool rmp_endpoint_is_any(const struct sockaddr_storage *addr);
+/* Multicast, or the broadcast address. */
+bool rmp_endpoint_is_group(const struct sockaddr_storage *addr);
 /* Same host; same host and port. IPv4-mapped IPv6 equals IPv4. */
 bool rmp_endpoint_same_host(const struct sockaddr_storage *a,
 			    const struct sockaddr_storage *b);

@@ -223,8 +223,16 @@ bool rmp_flow_turn(struct rmp_flow *flow)
 
 void rmp_flow_run(struct rmp_flow *flow)
 {
-	while (rmp_flow_turn(flow))
+	u32 turns = 0;
+
+	/* What the flow has is others' too: who came by is not kept for it. */
+	while (rmp_flow_turn(flow)) {
+		if (++turns == RMP_TURNS) {
+			queue_work(rmp_wq, &flow->turns);
+			break;
+		}
 		cond_resched();
+	}
 }
 
 static void flow_turns_work(struct work_struct *work)

@@ -12,6 +12,8 @@
 
 /* Slices cut in one turn. */
 #define RMP_TURN		32
+/* Turns that one takes before it leaves the rest to a work item. */
+#define RMP_TURNS		128
 /* Requests of one list looked at before the lock is dropped. */
 #define RMP_SWEEP		64
 
@@ -162,7 +164,7 @@ void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);
 void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
 /* One turn: cuts and posts. True when another may find something to do. */
 bool rmp_flow_turn(struct rmp_flow *flow);
-/* The same, as often as needed, in process context. */
+/* The same, as often as needed or by a work item, in process context. */
 void rmp_flow_run(struct rmp_flow *flow);
 /* Slices that ended, all of @qp; @status of the last, the others succeeded. */
 void rmp_flow_slices_done(struct rmp_qp *qp, struct list_head *slices,

@@ -350,6 +350,19 @@ void rmp_keycache_destroy(struct rmp_keycache *kc)
 	mtree_destroy(&kc->tree);
 }
 
+bool rmp_keycache_idle(struct rmp_keycache *kc)
+{
+	struct rmp_rregion *rr;
+	unsigned long id;
+
+	xa_for_each(&kc->by_id, id, rr) {
+		if (refcount_read(&rr->ref) != 1)
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
 struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 				      u64 length, u32 access)
 {

@@ -135,6 +135,9 @@ struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id);
  */
 void rmp_keycache_drop_device(struct rmp_keycache *kc, u32 device);
 
+/* Whether no request uses any of it. Stays so when nobody looks anything up. */
+bool rmp_keycache_idle(struct rmp_keycache *kc);
+
 /**
  * rmp_keycache_find - region that covers a range
  *

@@ -85,7 +85,7 @@ static int __init rmp_init(void)
 				 WQ_MAX_ACTIVE);
 	if (!rmp_wq)
 		return -ENOMEM;
-	/* More at once than connect requests may wait in it (cm.c). */
+	/* More at once than connect requests may wait in it (listen.c). */
 	rmp_peers_wq = alloc_workqueue("rmpool_peers",
 				       WQ_UNBOUND | WQ_MEM_RECLAIM,
 				       WQ_MAX_ACTIVE);

@@ -150,16 +150,19 @@ static int rmp_mapping_reserve(struct rmp_device *dev, u32 nr,
 			       struct rmpool_error *error)
 {
 	int max = dev->ibdev->attrs.max_mr;
-	u64 used = atomic64_add_return(nr, &dev->mrs) - nr;
+	s64 used = atomic64_read(&dev->mrs);
 
-	if (max <= 0 || used + nr <= max)
-		return 0;
-	atomic64_sub(nr, &dev->mrs);
-	error->reason = RMPOOL_REASON_DEVICE_MRS;
-	error->limit = max;
-	error->used = used;
-	error->need = nr;
-	return -ENOMEM;
+	/* As with the charge: what does not fit must not refuse what does. */
+	do {
+		if (max > 0 && used + nr > max) {
+			error->reason = RMPOOL_REASON_DEVICE_MRS;
+			error->limit = max;
+			error->used = used;
+			error->need = nr;
+			return -ENOMEM;
+		}
+	} while (!atomic64_try_cmpxchg(&dev->mrs, &used, used + nr));
+	return 0;
 }
 
 bool rmp_mapping_destroy(struct rmp_mapping *map)

@@ -98,6 +98,9 @@ static int rmp_nl_get_endpoint(struct genl_info *info, int attr,
 	if (rmp_endpoint_is_any(&result) && attr != RMPOOL_A_NODE_LISTEN)
 		return rmp_nl_error(info, attr, -EINVAL,
 			"the any address cannot be connected to");
+	if (rmp_endpoint_is_group(&result))
+		return rmp_nl_error(info, attr, -EINVAL,
+			"a multicast or broadcast address is not one host's");
 	*addr = result;
 	return 0;
 }
@@ -210,6 +213,9 @@ static int rmp_nl_peer_del(struct sk_buff *request, struct genl_info *info)
 	if (err == -ENOENT)
 		rmp_nl_error(info, RMPOOL_A_PEER_NAME, err,
 			     "no peer has that name");
+	else if (err == -EINTR)
+		rmp_nl_error(info, RMPOOL_A_PEER_NAME, err,
+			     "interrupted: the peer is off the table, its connection being closed");
 	return err;
 }
 

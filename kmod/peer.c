@@ -4,8 +4,8 @@
  *
  * Locking: rmp_peers_lock (mutex) guards the list, which is kept in order of
  * name; what is in a peer is guarded as session.h says. A peer leaves the list
- * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and wait for its
- * worker to tear the session down, or in rmp_peer_reclaim(), by its worker.
+ * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and let its worker
+ * tear the session down, or in rmp_peer_reclaim(), by its worker.
  *
  * Lifetime: the table has one reference, a session one, each remote segment
  * one, and callers of the find functions theirs. The flow of the data rooms is
@@ -95,6 +95,31 @@ void rmp_peer_unlock(struct rmp_peer *peer)
 
 /* ---------------------------------------------------------------- the table */
 
+/* It is off the list: let its worker tear down, and take nothing up any more. */
+static void peer_close(struct rmp_peer *peer)
+{
+	mutex_lock(&peer->lock);
+	WRITE_ONCE(peer->removed, true);
+	if (peer->connecting)
+		rmp_conn_abort(peer->connecting);
+	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
+	rmp_peer_unlock(peer);
+	rmp_peer_kick(peer);
+}
+
+/* When that is done, give the table's reference back. */
+static void peer_closing_work(struct work_struct *work)
+{
+	struct rmp_peer *peer = container_of(work, struct rmp_peer, closing);
+
+	flush_delayed_work(&peer->work);
+	/* The worker may have queued itself once more meanwhile. */
+	cancel_delayed_work_sync(&peer->work);
+	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
+	complete_all(&peer->closed);
+	rmp_peer_put(peer);
+}
+
 static struct rmp_peer *peer_alloc(const char *name,
 				   const struct sockaddr_storage *addr)
 {
@@ -111,6 +136,8 @@ static struct rmp_peer *peer_alloc(const char *name,
 	init_waitqueue_head(&peer->wait);
 	INIT_LIST_HEAD(&peer->rsegs);
 	INIT_DELAYED_WORK(&peer->work, rmp_session_worker);
+	INIT_WORK(&peer->closing, peer_closing_work);
+	init_completion(&peer->closed);
 	INIT_WORK(&peer->free_work, peer_free_work);
 	peer->next_try = jiffies;
 	peer->seen = jiffies;
@@ -191,26 +218,10 @@ int rmp_peer_add(const char *name, const struct sockaddr_storage *addr)
 	return 0;
 }
 
-/* It is off the list: close it and give the table's reference back. */
-static void peer_close(struct rmp_peer *peer)
-{
-	mutex_lock(&peer->lock);
-	WRITE_ONCE(peer->removed, true);
-	if (peer->connecting)
-		rmp_conn_abort(peer->connecting);
-	rmp_peer_set_state(peer, RMPOOL_PEER_CLOSING);
-	rmp_peer_unlock(peer);
-	rmp_peer_kick(peer);
-	flush_delayed_work(&peer->work);
-	/* The worker may have queued itself once more meanwhile. */
-	cancel_delayed_work_sync(&peer->work);
-	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
-	rmp_peer_put(peer);
-}
-
 int rmp_peer_del(const char *name)
 {
 	struct rmp_peer *peer, *found = NULL;
+	int ret;
 
 	mutex_lock(&rmp_peers_lock);
 	list_for_each_entry(peer, &rmp_peers, node) {
@@ -224,8 +235,13 @@ int rmp_peer_del(const char *name)
 	mutex_unlock(&rmp_peers_lock);
 	if (!found)
 		return -ENOENT;
+	rmp_peer_hold(found);
 	peer_close(found);
-	return 0;
+	/* By a work item: a device may take long, and who asked may go away. */
+	queue_work(rmp_wq, &found->closing);
+	ret = wait_for_completion_interruptible(&found->closed) ? -EINTR : 0;
+	rmp_peer_put(found);
+	return ret;
 }
 
 unsigned long rmp_peer_reclaim(struct rmp_peer *peer, unsigned long idle)
@@ -616,14 +632,11 @@ void rmp_peer_exit(void)
 	/* All at once, then one after the other. */
 	list_for_each_entry(peer, &all, node) {
 		cond_resched();
-		mutex_lock(&peer->lock);
-		WRITE_ONCE(peer->removed, true);
-		mutex_unlock(&peer->lock);
-		rmp_peer_kick(peer);
+		peer_close(peer);
 	}
 	list_for_each_entry_safe(peer, next, &all, node) {
 		list_del_init(&peer->node);
-		peer_close(peer);
+		peer_closing_work(&peer->closing);
 	}
 	rmp_cm_exit();
 	wait_event(rmp_peers_wait, !atomic_read(&rmp_peers_alive));

@@ -95,6 +95,7 @@ void rmp_peer_exit(void);
 
 /* The peer table. @dynamic: made for an unknown peer under accept=any. */
 int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
+/* Waits until its connections are closed; a signal ends that (-EINTR). */
 int rmp_peer_del(const char *name);
 struct rmp_peer *rmp_peer_find(const char *name);
 void rmp_peer_hold(struct rmp_peer *peer);

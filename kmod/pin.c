@@ -25,18 +25,21 @@ int rmp_charge(struct mm_struct *mm, unsigned long nr,
 	       struct rmpool_error *error)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK);
-	u64 used;
+	s64 used = atomic64_read(&mm->pinned_vm);
 
-	used = atomic64_add_return(nr, &mm->pinned_vm) - nr;
-	if (used + nr <= limit >> PAGE_SHIFT || capable(CAP_IPC_LOCK))
-		return 0;
-
-	atomic64_sub(nr, &mm->pinned_vm);
-	error->reason = RMPOOL_REASON_MEMLOCK;
-	error->limit = limit;
-	error->used = used << PAGE_SHIFT;
-	error->need = (u64)nr << PAGE_SHIFT;
-	return -ENOMEM;
+	/* What does not fit is not charged for a moment either: another thread's
+	 * region, which does, would be refused in it.
+	 */
+	do {
+		if (used + nr > limit >> PAGE_SHIFT && !capable(CAP_IPC_LOCK)) {
+			error->reason = RMPOOL_REASON_MEMLOCK;
+			error->limit = limit;
+			error->used = (u64)used << PAGE_SHIFT;
+			error->need = (u64)nr << PAGE_SHIFT;
+			return -ENOMEM;
+		}
+	} while (!atomic64_try_cmpxchg(&mm->pinned_vm, &used, used + nr));
+	return 0;
 }
 
 void rmp_uncharge(struct mm_struct *mm, unsigned long nr)

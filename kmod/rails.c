@@ -2,12 +2,12 @@
 /*
  * The data paths of a session.
  *
- * The initiator of a session pairs its devices with those the peer told: one
- * rail for each local device, same subnet first, then by order. It asks for
- * tokens over the control channel and connects each data queue pair with one.
- * A token is 128 random bits, good for one queue pair of one rail, once; only
- * who reads the control channel knows it. When a queue pair fails, on either
- * side, the worker destroys it, and the initiator connects it anew.
+ * The initiator of a session pairs its devices with those the peer told
+ * (pairing.c): one rail for each local device. It asks for tokens over the
+ * control channel and connects each data queue pair with one. A token is 128
+ * random bits, good for one queue pair of one rail, once; only who reads the
+ * control channel knows it. When a queue pair fails, on either side, the worker
+ * destroys it, and the initiator connects it anew.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
@@ -20,11 +20,9 @@
 #define pr_fmt(fmt) "rmpool: " fmt
 
 #include <crypto/algapi.h>
-#include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
 #include "rsegment.h"
 #include "session.h"
 
@@ -63,11 +61,6 @@ static const struct rmp_wire_device *remote_device(struct rmp_session *s,
 	return NULL;
 }
 
-static sa_family_t wire_family(const struct rmp_wire_device *w)
-{
-	return w->family == 4 ? AF_INET : AF_INET6;
-}
-
 static void wire_to_addr(const struct rmp_wire_device *w, u16 port,
 			 struct sockaddr_storage *addr)
 {
@@ -82,11 +75,8 @@ static void wire_to_addr(const struct rmp_wire_device *w, u16 port,
 	rmp_endpoint_set_port(addr, port);
 }
 
-/* peer->lock held. */
-static struct rmp_rail *rail_create(struct rmp_session *s, u32 index,
-				    u32 local_dev,
-				    const struct rmp_wire_device *remote,
-				    u32 nr_qps)
+struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev,
+				 const struct rmp_wire_device *remote, u32 nr_qps)
 {
 	struct rmp_device *dev;
 	struct rmp_rail *rail;
@@ -202,99 +192,6 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 }
 
 /* ---------------------------------------------------------------- initiator */
-
-static bool same_subnet4(struct net_device *ndev, const u8 *addr)
-{
-	struct in_device *in_dev = __in_dev_get_rcu(ndev);
-	const struct in_ifaddr *ifa;
-	__be32 a;
-
-	if (!in_dev)
-		return false;
-	memcpy(&a, addr, sizeof(a));
-	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		if (inet_ifa_match(a, ifa))
-			return true;
-	}
-	return false;
-}
-
-static bool same_subnet6(struct net_device *ndev, const u8 *addr)
-{
-	struct inet6_dev *idev = __in6_dev_get(ndev);
-	const struct inet6_ifaddr *ifa;
-	struct in6_addr a;
-
-	if (!idev)
-		return false;
-	memcpy(&a, addr, sizeof(a));
-	list_for_each_entry_rcu(ifa, &idev->addr_list, if_list) {
-		if (ipv6_prefix_equal(&a, &ifa->addr, ifa->prefix_len))
-			return true;
-	}
-	return false;
-}
-
-static bool same_subnet(const char *netdev, const struct rmp_wire_device *w)
-{
-	struct net_device *ndev;
-	bool same = false;
-
-	rcu_read_lock();
-	ndev = dev_get_by_name_rcu(&init_net, netdev);
-	if (ndev)
-		same = w->family == 4 ? same_subnet4(ndev, w->addr) :
-					same_subnet6(ndev, w->addr);
-	rcu_read_unlock();
-	return same;
-}
-
-/* peer->lock held: does a rail use this device of the peer? */
-static bool remote_in_use(struct rmp_session *s, u32 remote_dev)
-{
-	u32 i;
-
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		if (s->rails[i] && s->rails[i]->remote_dev == remote_dev)
-			return true;
-	}
-	return false;
-}
-
-/* peer->lock held. One rail for each local device that has none. */
-static void rails_pair(struct rmp_session *s, bool by_subnet)
-{
-	u32 i, k;
-
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		struct rmp_device *dev;
-		struct rmp_port port;
-		int ret;
-
-		cond_resched();
-		if (s->rails[i])
-			continue;
-		dev = rmp_device_get(i);
-		if (!dev)
-			continue;
-		ret = rmp_device_usable_port(dev, &port);
-		rmp_device_put(dev);
-		if (ret || !port.addr.ss_family)
-			continue;
-		for (k = 0; k < s->devices.nr; k++) {
-			const struct rmp_wire_device *w = &s->devices.dev[k];
-
-			if (wire_family(w) != port.addr.ss_family)
-				continue;
-			if (by_subnet && !same_subnet(port.netdev, w))
-				continue;
-			if (remote_in_use(s, w->index))
-				continue;
-			rail_create(s, i, i, w, rmp_qps);
-			break;
-		}
-	}
-}
 
 static void rail_failed(struct rmp_rail *rail)
 {
@@ -453,8 +350,8 @@ void rmp_rails_request(struct rmp_session *s,
 		rail->going = true;	/* of a former device; comes again */
 		rail = NULL;
 	} else if (!rail && remote && !s->closing) {
-		rail = rail_create(s, m->rail, m->receiver_dev, remote,
-				   m->nr_qps);
+		rail = rmp_rail_create(s, m->rail, m->receiver_dev, remote,
+				       m->nr_qps);
 	}
 	if (rail && !rail->going) {
 		get_random_bytes(rail->token, sizeof(rail->token));
@@ -638,11 +535,14 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+		bool going;
 
 		if (!rail)
 			continue;
+		/* Before: only what is swept as one that goes has no queue pair. */
+		going = READ_ONCE(rail->going);
 		rail_sweep(s, rail);
-		if (!READ_ONCE(rail->going))
+		if (!going)
 			continue;
 		mutex_lock(&peer->lock);
 		s->rails[i] = NULL;
@@ -656,8 +556,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	mutex_lock(&peer->lock);
 	if (s->pair_again) {
 		s->pair_again = false;
-		rails_pair(s, true);
-		rails_pair(s, false);
+		rmp_rails_pair(s);
 	}
 	mutex_unlock(&peer->lock);
 	for (n = 0; n < RMP_RAILS_MAX; n++) {

@@ -29,6 +29,7 @@
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include "attach.h"
@@ -404,10 +405,14 @@ struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 	if (addr > ULONG_MAX)
 		return ERR_PTR(-EFAULT);
 
-	/* One step, unless the owner registered the same bytes many times. */
+	/* One step, unless the owner registered the same bytes many times: up to a
+	 * million then, which is too many for one who is killed.
+	 */
 	for (node = interval_tree_iter_first(&mem->tree, addr, addr); node;
 	     node = interval_tree_iter_next(node, addr, addr)) {
 		region = container_of(node, struct rmp_region, node);
+		if (fatal_signal_pending(current))
+			return ERR_PTR(-EINTR);
 		cond_resched();
 		if (READ_ONCE(region->dead))
 			continue;

@@ -136,7 +136,8 @@ void rmp_region_del_all(struct rmp_memory *mem);
  * @access: RMPOOL_ACCESS_LOCAL_WRITE when it will be written, else 0
  *
  * Returns a referenced region, or ERR_PTR: -EFAULT (address in no region),
- * -ERANGE (it begins in a region and ends outside), -EACCES. May reschedule.
+ * -ERANGE (it begins in a region and ends outside), -EACCES, -EINTR (killed).
+ * May reschedule.
  */
 struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 				   u32 access);

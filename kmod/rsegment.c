@@ -18,8 +18,9 @@
  * in between is seen as such before anything is posted.
  *
  * Lifetime: users counts handles and callers. With none left the object stays
- * as a cache as long as it is READY, and is freed with the session. Requests
- * refer to regions, not to the object.
+ * as a cache, and is freed with the session, or, when the list is full and a
+ * place is needed, the one that was unused for longest: then the peer is told
+ * (SEGMENT_CLOSE). Requests refer to regions, not to the object.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -117,10 +118,13 @@ static void rseg_free(struct rmp_rseg *rseg)
 	kfree(rseg);
 }
 
+/* What was asked for is kept for the answer: who was interrupted in waiting for it
+ * asks again, and the peer has it open.
+ */
 static void rseg_free_unused(struct rmp_rseg *rseg)
 {
-	if (!rseg->users && rseg->state != RSEG_READY &&
-	    rseg->state != RSEG_FETCHING)
+	if (!rseg->users && (rseg->state == RSEG_DOWN ||
+			     rseg->state == RSEG_GONE))
 		rseg_free(rseg);
 }
 
@@ -173,6 +177,19 @@ static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
 	if (ret)
 		rseg->fetching = false;
 	return ret;
+}
+
+static void rseg_send_close(struct rmp_session *s, u32 id)
+{
+	struct rmp_msg *msg;
+
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg)
+		return;		/* open there until the session ends */
+	msg->type = RMP_MSG_SEGMENT_CLOSE;
+	msg->segment.segment = id;
+	rmp_session_send(s, msg);
+	kfree(msg);
 }
 
 static int rseg_start(struct rmp_session *s, struct rmp_rseg *rseg)
@@ -434,6 +451,33 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 
 /* --------------------------------------------------------------- for callers */
 
+/* Makes room in the list. The keys of what is given up must not be in use: the
+ * peer will not ask for them back any more. Without a user, nobody begins to.
+ */
+static bool rseg_evict(struct rmp_peer *peer)
+{
+	struct rmp_session *s = rmp_session_get(peer);
+	struct rmp_rseg *rseg;
+	bool found = false;
+
+	if (!s)
+		return false;
+	mutex_lock(&peer->rseg_lock);
+	list_for_each_entry(rseg, &peer->rsegs, node) {
+		cond_resched();
+		if (rseg->users || rseg->state != RSEG_READY ||
+		    !rmp_keycache_idle(&rseg->keys))
+			continue;
+		rseg_send_close(s, rseg->id);
+		rseg_free(rseg);
+		found = true;
+		break;
+	}
+	mutex_unlock(&peer->rseg_lock);
+	rmp_session_put(s);
+	return found;
+}
+
 /* A new user of the segment; makes the object when there is none. */
 static struct rmp_rseg *rseg_use(struct rmp_peer *peer, const char *name,
 				 struct rmpool_error *err)
@@ -491,6 +535,7 @@ void rmp_rseg_put(struct rmp_rseg *rseg)
 	mutex_lock(&peer->rseg_lock);
 	if (!--rseg->users) {
 		atomic_dec(&peer->users);
+		list_move_tail(&rseg->node, &peer->rsegs);
 		rseg_free_unused(rseg);
 	}
 	mutex_unlock(&peer->rseg_lock);
@@ -598,6 +643,10 @@ int rmp_rseg_open(const char *node, const char *name, long timeout,
 		return -ENOENT;
 	}
 	rseg = rseg_use(peer, name, err);
+	while (rseg == ERR_PTR(-EMFILE) && rseg_evict(peer)) {
+		memset(err, 0, sizeof(*err));
+		rseg = rseg_use(peer, name, err);
+	}
 	if (IS_ERR(rseg)) {
 		ret = PTR_ERR(rseg);
 		goto out;

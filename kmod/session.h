@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
- * session.c (the connection), rails.c (data paths), export.c (our segments as
- * a peer sees them), rsegment.c (its segments as we see them) and node.c.
+ * session.c (the connection), rails.c (data paths), pairing.c (between which
+ * devices), export.c (our segments as a peer sees them), rsegment.c (its
+ * segments as we see them) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -17,6 +18,7 @@
 #define RMP_SESSION_H
 
 #include "control.h"
+#include "listen.h"
 #include "peer.h"
 
 /**
@@ -60,7 +62,7 @@ struct rmp_session {
 	struct rmp_rail *rails[RMP_RAILS_MAX];
 	u32 next_rail;
 
-	struct mutex export_lock;
+	struct mutex export_lock;	/* exports, revokes and their counts */
 	struct xarray exports;
 	struct xarray revokes;
 	u32 nr_exports;
@@ -75,6 +77,7 @@ struct rmp_session {
  * @users: remote segments and waiters: the worker keeps a connection for them
  * @failures: counts failed attempts, so that a waiter sees a new one
  * @seen: jiffies when it last was connected, or asked to be
+ * @closing: off the table: sees to the end; then @closed
  */
 struct rmp_peer {
 	struct kref ref;
@@ -85,7 +88,7 @@ struct rmp_peer {
 	struct rmp_flow *flow;
 	atomic_t users;
 
-	struct mutex lock;
+	struct mutex lock;		/* session pointer, state, rails, tokens */
 	wait_queue_head_t wait;
 	u32 state;
 	bool removed;
@@ -103,9 +106,11 @@ struct rmp_peer {
 	unsigned long next_try;
 	bool changed;
 	struct delayed_work work;
+	struct work_struct closing;
+	struct completion closed;
 	struct work_struct free_work;
 
-	struct mutex rseg_lock;
+	struct mutex rseg_lock;		/* remote segments */
 	struct list_head rsegs;
 	u32 next_cookie;
 };
@@ -160,6 +165,13 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
 void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: queue pairs that carry data. */
 u32 rmp_rails_up(struct rmp_session *s);
+
+/* peer->lock held; NULL: the device cannot carry one. */
+struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev,
+				 const struct rmp_wire_device *remote, u32 nr_qps);
+
+/* pairing.c; peer->lock held: makes the rails that are missing. */
+void rmp_rails_pair(struct rmp_session *s);
 
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);

@@ -18,6 +18,7 @@
  * so a submitter that gives up early leaves it to them.
  */
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include "flow.h"
 #include "ring.h"
@@ -312,6 +313,10 @@ static int submit(struct rmp_submission *sub, u64 user, u32 nr, u32 *taken)
 	if (!block)
 		return -ENOMEM;
 	while (done < nr) {
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
 		n = min_t(u32, nr - done, RMP_BLOCK);
 		if (copy_from_user(block, from + done, n * sizeof(*block))) {
 			ret = -EFAULT;

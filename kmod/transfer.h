@@ -2,6 +2,7 @@
 #ifndef RMP_TRANSFER_H
 #define RMP_TRANSFER_H
 
+#include <linux/mmu_notifier.h>
 #include <linux/rmpool.h>
 #include "region.h"
 #include "rsegment.h"
@@ -13,7 +14,7 @@ struct rmp_ring;
 
 /**
  * struct rmp_file - one open file
- * @ref: the open file and every request
+ * @ref: the open file, its teardown and every request
  * @mem: its regions
  * @segments: published segments (&struct rmp_segment) by handle
  * @opens: opened segments (&struct rmp_rseg) by handle
@@ -22,6 +23,8 @@ struct rmp_ring;
  * @lock: guards @requests
  * @requests: all requests of the file
  * @setup: serialises the set-up of the ring
+ * @owner: tells of the end of the address space
+ * @ended: the teardown has begun
  */
 struct rmp_file {
 	struct kref ref;
@@ -33,6 +36,8 @@ struct rmp_file {
 	spinlock_t lock;	/* of requests */
 	struct list_head requests;
 	struct mutex setup;	/* of ring */
+	struct mmu_interval_notifier owner;
+	atomic_t ended;
 	struct work_struct work;
 };
 
@@ -53,7 +58,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg);
 /* Ends what is queued and uses a region that is about to be unregistered. */
 void rmp_transfer_cancel_region(struct rmp_file *file, u32 handle);
-/* From release(): ends everything of the file that is not posted; what is
+/* When the file ends: ends everything of the file that is not posted; what is
  * posted ends by itself and reports to nobody. Does not wait for it.
  */
 void rmp_transfer_kill(struct rmp_file *file);

@@ -15,8 +15,8 @@
 #ifdef __KERNEL__
 #include <linux/errno.h>
 #include <linux/string.h>
-#include <asm/byteorder.h>
 #endif
+#include "stream.h"
 #include "wire.h"
 
 /* Of enum ib_mtu, which user space does not have: 256 to 4096 bytes. */
@@ -32,85 +32,6 @@
 #define RUNS_AT		(HEADER_SIZE + 32)
 #define RUN_SIZE	52
 #define RKEY_SIZE	4
-
-/**
- * struct stream - a position in a buffer that is written or read
- * @pos: next byte; not written to unless @put
- * @end: end of the buffer
- * @put: to the wire, else from it
- * @bad: out of bytes, or a reserved byte is not zero
- */
-struct stream {
-	u8 *pos;
-	u8 *end;
-	bool put;
-	bool bad;
-};
-
-static void move_bytes(struct stream *s, void *value, size_t size)
-{
-	if (s->bad || (size_t)(s->end - s->pos) < size) {
-		s->bad = true;
-		return;
-	}
-	if (s->put)
-		memcpy(s->pos, value, size);
-	else
-		memcpy(value, s->pos, size);
-	s->pos += size;
-}
-
-static void move_u8(struct stream *s, u8 *value)
-{
-	move_bytes(s, value, sizeof(*value));
-}
-
-static void move_u16(struct stream *s, u16 *value)
-{
-	__le16 le = cpu_to_le16(*value);
-
-	move_bytes(s, &le, sizeof(le));
-	*value = le16_to_cpu(le);
-}
-
-static void move_u32(struct stream *s, u32 *value)
-{
-	__le32 le = cpu_to_le32(*value);
-
-	move_bytes(s, &le, sizeof(le));
-	*value = le32_to_cpu(le);
-}
-
-static void move_u64(struct stream *s, u64 *value)
-{
-	__le64 le = cpu_to_le64(*value);
-
-	move_bytes(s, &le, sizeof(le));
-	*value = le64_to_cpu(le);
-}
-
-/* Reserved bytes. */
-static void move_zero(struct stream *s, size_t size)
-{
-	u8 zero;
-
-	while (size--) {
-		zero = 0;
-		move_u8(s, &zero);
-		if (zero)
-			s->bad = true;
-	}
-}
-
-static struct stream stream_put(void *buf, size_t size)
-{
-	return (struct stream){ .pos = buf, .end = (u8 *)buf + size, .put = true };
-}
-
-static struct stream stream_get(const void *buf, size_t size)
-{
-	return (struct stream){ .pos = (u8 *)buf, .end = (u8 *)buf + size };
-}
 
 static bool all_zero(const void *mem, size_t len)
 {

@@ -272,6 +272,13 @@ static bool loopback(struct kunit *test, const char *text)
 	return rmp_endpoint_is_loopback(&addr);
 }
 
+static bool group(struct kunit *test, const char *text)
+{
+	struct sockaddr_storage addr = addr_of(test, text);
+
+	return rmp_endpoint_is_group(&addr);
+}
+
 static bool any(struct kunit *test, const char *text)
 {
 	struct sockaddr_storage addr = addr_of(test, text);
@@ -302,6 +309,15 @@ static void test_kinds(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, any(test, "0.0.0.1:1"));
 	KUNIT_ASSERT_FALSE(test, any(test, "[::1]:1"));
 	KUNIT_ASSERT_FALSE(test, any(test, "[8000::]:1"));
+	KUNIT_ASSERT_TRUE(test, group(test, "224.0.0.1:1"));
+	KUNIT_ASSERT_TRUE(test, group(test, "239.255.255.255:1"));
+	KUNIT_ASSERT_TRUE(test, group(test, "255.255.255.255:1"));
+	KUNIT_ASSERT_TRUE(test, group(test, "[ff02::1]:1"));
+	KUNIT_ASSERT_TRUE(test, group(test, "[::ffff:224.0.0.1]:1"));
+	KUNIT_ASSERT_FALSE(test, group(test, "223.255.255.255:1"));
+	KUNIT_ASSERT_FALSE(test, group(test, "240.0.0.1:1"));
+	KUNIT_ASSERT_FALSE(test, group(test, "[fe80::1]:1"));
+	KUNIT_ASSERT_FALSE(test, rmp_endpoint_is_group(&none));
 	KUNIT_ASSERT_FALSE(test, rmp_endpoint_is_any(&none));
 }
 

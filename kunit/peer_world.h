@@ -23,6 +23,7 @@
 #include "peer.c"
 #include "session.c"
 #include "rails.c"
+#include "pairing.c"
 #include "rsegment.c"
 #include "export.c"
 #include "segment.c"

@@ -71,16 +71,19 @@ static const uint8_t *v4_bytes(const struct ip *ip)
 /* Why an address may not be used here, or NULL. */
 static const char *unwanted(const struct ip *ip, unsigned int flags)
 {
-	static const uint8_t any[4];
+	static const uint8_t any[4], broadcast[4] = { 255, 255, 255, 255 };
 	const uint8_t *v4 = v4_bytes(ip);
 
 	if (!(flags & RMPOOL_ENDPOINT_LOOPBACK) &&
 	    (v4 ? v4[0] == 127 : IN6_IS_ADDR_LOOPBACK(&ip->v6)))
-		return "it is a loopback address, which other nodes cannot reach; allow it explicitly if it is meant";
+		return "it is a loopback address, which other nodes cannot reach; if it is meant, allow it (--allow-loopback of the tool)";
 	if (!(flags & RMPOOL_ENDPOINT_LISTEN) &&
 	    (v4 ? !memcmp(v4, any, sizeof(any)) :
 		  IN6_IS_ADDR_UNSPECIFIED(&ip->v6)))
 		return "it stands for any address, which is good to listen at only";
+	if (v4 ? (v4[0] & 0xf0) == 0xe0 || !memcmp(v4, broadcast, sizeof(broadcast)) :
+		 IN6_IS_ADDR_MULTICAST(&ip->v6))
+		return "it is a multicast or broadcast address, not one host's";
 	return NULL;
 }
 

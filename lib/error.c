@@ -15,6 +15,7 @@
 #include <string.h>
 
 static _Thread_local struct {
+	/* cppcheck-suppress unusedStructMember ; its users are not seen */
 	char text[512];
 	struct rmpool_error detail;
 } last;
@@ -146,6 +147,7 @@ const char *rmpool_status_text(int status)
 	case EIO:
 		return "input/output error of the RDMA device";
 	default:
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): it is, since glibc 2.32 */
 		return strerror(-status);
 	}
 }
@@ -290,7 +292,9 @@ int rmpl_fail(int err, const struct rmpool_error *detail, const char *why,
 		explain(reason, sizeof(reason), &copy);
 		why = reason;
 	}
-	snprintf(last.text + used, sizeof(last.text) - used, ": %s",
-		 why ? why : strerror(err));
+	if (!why)
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): as above */
+		why = strerror(err);
+	snprintf(last.text + used, sizeof(last.text) - used, ": %s", why);
 	return -err;
 }

@@ -421,7 +421,7 @@ int rmpool_nl_regions(struct rmpool_nl *nl,
 
 static int subscribe(struct rmpool_nl *nl)
 {
-	struct mnl_socket *socket;
+	struct mnl_socket *socket = NULL;
 	int group = (int)nl->group;
 	int err, ret;
 

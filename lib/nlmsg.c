@@ -66,6 +66,7 @@ struct nlmsghdr *rmpl_nl_begin(void *buffer, uint16_t family, uint8_t command,
 	nlh->nlmsg_seq = seq;
 	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
 	genl->cmd = command;
+	/* NOLINTNEXTLINE(bugprone-branch-clone): two versions, equal by chance */
 	genl->version = family == GENL_ID_CTRL ? 1 : RMPOOL_GENL_VERSION;
 	return nlh;
 }

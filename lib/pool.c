@@ -61,14 +61,18 @@ const char *rmpool_version(void)
 /* Say which group may open the device. */
 static int fail_access(const char *path)
 {
-	char why[160];
+	char why[192];
 	char buffer[1024];
 	struct group entry, *group = NULL;
 	struct stat st;
 
 	if (stat(path, &st) < 0)
 		return rmpl_fail(EACCES, NULL, NULL, "cannot open %s", path);
-	if (getgrgid_r(st.st_gid, &entry, buffer, sizeof(buffer), &group) ||
+	if (!st.st_gid || (st.st_mode & 060) != 060)
+		snprintf(why, sizeof(why),
+			 "permission denied; it is for root, mode %04o: install the udev rule of rmpool, or use udevadm trigger after it was installed",
+			 (unsigned int)st.st_mode & 07777);
+	else if (getgrgid_r(st.st_gid, &entry, buffer, sizeof(buffer), &group) ||
 	    !group)
 		snprintf(why, sizeof(why),
 			 "permission denied; it is for group %u, mode %04o",

@@ -4,16 +4,40 @@
 # Installs what building and testing rmpool needs on Debian 12, as root or
 # through sudo. Does nothing, quickly, when nothing is missing.
 #
-#	deps.sh               install, and look for newer test kernels
-#	deps.sh --if-missing  only if something is missing
+#	deps.sh                install, and look for newer kernels
+#	deps.sh --if-missing   only if something is missing
+#	deps.sh --lint         also the tools of make lint
+#	deps.sh --test-kernel  also what building the test kernel needs
 set -eu
+
+if_missing=
+lint=
+test_kernel=
+for arg; do
+	case $arg in
+	--if-missing) if_missing=1 ;;
+	--lint) lint=1 ;;
+	--test-kernel) test_kernel=1 ;;
+	*)
+		echo "deps.sh: $arg is not known" >&2
+		exit 2
+		;;
+	esac
+done
 
 packages='build-essential make gcc clang libclang-rt-dev python3 python3-yaml
 	qemu-system-x86 busybox-static kmod xz-utils udev
-	dkms sparse shellcheck codespell strace pkg-config
+	dkms strace pkg-config
 	libmnl-dev libjansson-dev libcmocka-dev libbsd-dev
 	perftest rdma-core rdmacm-utils ibverbs-utils libibverbs-dev librdmacm-dev
 	iproute2 procps iputils-ping groff-base'
+if [ -n "$lint" ]; then
+	packages="$packages linux-source-6.12 sparse clang-tidy cppcheck shellcheck codespell
+		pyflakes3"
+fi
+if [ -n "$test_kernel" ]; then
+	packages="$packages linux-source-6.12 flex bison bc libelf-dev"
+fi
 
 installed()
 {
@@ -38,7 +62,7 @@ have_kernel()
 
 kernels=
 for series in 6.1 6.12; do
-	if [ "${1-}" != --if-missing ] || ! have_kernel $series; then
+	if [ -z "$if_missing" ] || ! have_kernel $series; then
 		kernels="$kernels $series"
 	fi
 done

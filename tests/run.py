@@ -45,9 +45,9 @@ def has_kunit(kernel):
     return config.exists() and "\nCONFIG_KUNIT=" in config.read_text()
 
 
-def build(chosen):
+def build(chosen, *more):
     """User space and a module for each kernel; the number of builds that failed."""
-    failed = bool(make("lib", "tools", "unit", "programs", "vmctl", "WERROR=1").returncode)
+    failed = bool(make("lib", "tools", "programs", "vmctl", *more, "WERROR=1").returncode)
     for kernel in chosen:
         done = make("kunit" if has_kunit(kernel) else "module", f"KDIR={kernel.headers}", "W=1")
         warnings = [line for line in done.stdout.splitlines() if "warning:" in line]
@@ -128,11 +128,11 @@ def unit_tests(wanted):
     return passed, failed, skipped
 
 
-def selftest(wanted):
+def selftest(wanted, chosen):
     if wanted and wanted not in "selftest":
         return 0, 0
-    done = subprocess.run([TESTS / "vm" / "selftest"], stdout=subprocess.PIPE, text=True,
-                          errors="replace", check=False)
+    done = subprocess.run([TESTS / "vm" / "selftest", *(k.label for k in chosen)],
+                          stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     say(done.stdout.rstrip())
     states = re.findall(r"^(not ok|ok) selftest", done.stdout, re.MULTILINE)
     failed = states.count("not ok")
@@ -142,7 +142,7 @@ def selftest(wanted):
 async def vm_suites(kernel, todo):
     """All suites with one kernel; groups one after the other."""
     runner = Run(kernel, f"check-{kernel.label}", printer=say)
-    mine = [s for s in todo if not s.kernels or kernel.label in s.kernels]
+    mine = [s for s in todo if s.runs_on(kernel.label)]
     for number, group in enumerate(suites.groups(mine)):
         runner.logs = LOGS / f"check-{kernel.label}" / f"group{number}"
         await runner.run(group)
@@ -160,8 +160,9 @@ async def all_vms(chosen, todo, parallel):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-T", metavar="NAME", default="", help="only what has NAME in its name")
-    parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, ...")
-    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, test")
+    parser.add_argument("--build-only", action="store_true",
+                        help="what a VM needs, and nothing else")
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
@@ -177,13 +178,13 @@ def main():
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
-    failed_builds = build(chosen)
+    failed_builds = build(chosen, *([] if args.build_only else ["unit"]))
     if args.build_only:
         return 1 if failed_builds else 0
     say(f"-- built in {time.monotonic() - began:.0f} s")
     totals = [(0, failed_builds, 0)]
     if not failed_builds:
-        totals += [unit_tests(args.T), (*selftest(args.T), 0)]
+        totals += [unit_tests(args.T), (*selftest(args.T, chosen), 0)]
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
         results = asyncio.run(all_vms(chosen, todo, not args.serial))
         totals.append(suites.count(results))

@@ -38,26 +38,21 @@ static int add_segment(const struct rmpool_nl_segment *segment, void *arg)
 	return 0;
 }
 
+static int ask_segments(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_segments(nl, add_segment, list);
+}
+
 static int run_segment_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"SEGMENT", ">ID", ">SIZE", ">REGIONS", ">GENERATION", ">PID", "USER",
 		"COMMAND", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_segments(nl, add_segment, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "segments", "no segment is published here");
+	return run_list(titles, ask_segments, "segments", "no segment is published here");
 }
 
 const struct command command_segment_list = {
@@ -65,8 +60,9 @@ const struct command command_segment_list = {
 	.operands = "",
 	.summary = "List the segments that processes here publish",
 	.detail =
-	"GENERATION counts the changes of a segment's regions. Without\n"
-	"CAP_NET_ADMIN only your own segments are shown.\n",
+	"SIZE is where its last region ends: there may be holes before. GENERATION\n"
+	"counts the changes of a segment's regions. Without CAP_NET_ADMIN only your\n"
+	"own segments are shown.\n",
 	.run = run_segment_list,
 };
 
@@ -93,26 +89,21 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 	return 0;
 }
 
+static int ask_regions(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_regions(nl, add_region, list);
+}
+
 static int run_region_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		">REGION", "SEGMENT", ">OFFSET", ">SIZE", "PEERS MAY", ">CHUNKS", ">DEVICES",
 		">PID", "USER", "COMMAND", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_regions(nl, add_region, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "regions", "no memory is registered here");
+	return run_list(titles, ask_regions, "regions", "no memory is registered here");
 }
 
 const struct command command_region_list = {

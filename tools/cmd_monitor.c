@@ -285,6 +285,7 @@ const struct command command_monitor = {
 	"One line per event: the time, what it is about, and new, changed or gone.\n"
 	"When events came too fast to be read, the line \"overrun, resynced\" is\n"
 	"followed by all there is now. Needs CAP_NET_ADMIN. Ends with Ctrl-C or\n"
-	"after --timeout.\n",
+	"after --timeout. A rail that comes or fails while others of its peer are up is\n"
+	"no event; see rmpool peer list.\n",
 	.run = run_monitor,
 };

@@ -254,25 +254,20 @@ static int add_peer(const struct rmpool_nl_peer *peer, void *arg)
 	return 0;
 }
 
+static int ask_peers(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_peers(nl, add_peer, list);
+}
+
 static int run_peer_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"PEER", "ENDPOINT", "STATE", "CALLS ITSELF", "ENTRY", "LAST FAILURE", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_peers(nl, add_peer, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "peers",
+	return run_list(titles, ask_peers, "peers",
 			"the peer table is empty; rmpool peer add NAME ENDPOINT adds one");
 }
 

@@ -73,8 +73,10 @@ static int load(struct served *served, int fd)
 		return fail_system((int)-got, "%s", file_name);
 	if ((size_t)got < served->length || read_full(fd, &more, 1) <= 0)
 		return EXIT_OK;
-	return fail_text(size_wanted ? EXIT_USAGE : EXIT_FAILED, file_name, size_wanted ?
-			 "the file is larger than --size" : "the file grew while it was read");
+	if (!size_wanted)
+		return fail_text(EXIT_FAILED, file_name, "the file grew while it was read");
+	return fail_text(EXIT_USAGE, file_name,
+			 "the file is larger than --size, %zu bytes", served->length);
 }
 
 /* How much memory: of --size, else of the file; an exit code. */
@@ -98,6 +100,9 @@ static int find_length(int fd, size_t *length)
 	}
 	if (size > SIZE_MAX)
 		return fail_system(ENOMEM, "serve");
+	if (offset_wanted > UINT64_MAX - size)
+		return fail_text(EXIT_USAGE, "serve", "offset %" PRIu64 " and %" PRIu64
+				 " bytes are more than 64 bits hold", offset_wanted, size);
 	*length = (size_t)size;
 	return EXIT_OK;
 }
@@ -227,6 +232,29 @@ static void hold(const struct served *served)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+/*
+ * A mistake in the name is to show before there is something to lose. What is no
+ * regular file is not opened: a reader at its other end would take notice.
+ */
+static int check_save(void)
+{
+	struct new_file file;
+	struct stat there;
+	int error;
+
+	if (!strcmp(save_name, "-"))
+		return EXIT_OK;
+	if (!stat(save_name, &there) && !S_ISREG(there.st_mode)) {
+		error = S_ISDIR(there.st_mode) ? -EISDIR :
+			access(save_name, W_OK) ? -errno : 0;
+	} else {
+		error = new_file_begin(&file, save_name);
+		if (!error)
+			new_file_abort(&file);
+	}
+	return error ? fail_system(-error, "%s", save_name) : EXIT_OK;
+}
+
 static int save(const struct served *served)
 {
 	struct new_file file;
@@ -263,7 +291,11 @@ static int run_serve(int nr, const char *const *operands)
 
 	(void)nr;
 	if (!size_wanted && !file_name)
-		return fail_text(EXIT_USAGE, "serve", "give --size or --file, or both");
+		return fail_text(EXIT_USAGE, "serve",
+				 "give a --size above 0 or a --file, or both");
+	code = save_name ? check_save() : EXIT_OK;
+	if (code)
+		return code;
 	/* Before the ready line, since whoever reads it may send it at once. */
 	sigaction(SIGUSR1, &action, NULL);
 	/* A reader of our lines, or sha256sum, may go without us. */

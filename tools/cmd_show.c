@@ -69,7 +69,7 @@ static const char *mismatch(const struct module *module, char *text, size_t room
 
 	text[0] = 0;
 	if (loaded && module->abi != RMPOOL_ABI_VERSION)
-		snprintf(text, room, "the module has ABI %u, this tool was built for ABI %u; "
+		snprintf(text, room, "the module has ABI %u, this tool was built for ABI %d; "
 			 "install the same version of both", module->abi,
 			 RMPOOL_ABI_VERSION);
 	else if (strcmp(rmpool_version(), RMPOOL_VERSION))
@@ -271,26 +271,21 @@ static int add_device(const struct rmpool_nl_device *device, void *arg)
 	return 0;
 }
 
+static int ask_devices(struct rmpool_nl *nl, struct list *list)
+{
+	return rmpool_nl_devices(nl, add_device, list);
+}
+
 static int run_device(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"DEVICE", "STATE", "ADDRESS", "GID", "NETDEV", ">NUMA", ">MTU", ">SPEED",
 		">CHUNK", ">MRS", "USABLE", NULL,
 	};
-	struct rmpool_nl *nl;
-	struct list list;
-	int error, code;
 
 	(void)nr;
 	(void)operands;
-	error = rmpool_nl_open(&nl);
-	if (error)
-		return fail_open(error);
-	list_start(&list, titles);
-	error = rmpool_nl_devices(nl, add_device, &list);
-	code = error ? fail_library(error) : EXIT_OK;
-	rmpool_nl_close(nl);
-	return list_end(&list, code, "devices", "no RDMA device on this host");
+	return run_list(titles, ask_devices, "devices", "no RDMA device on this host");
 }
 
 const struct command command_device = {

@@ -57,9 +57,41 @@ static int fail_or_signal(const struct transfer *transfer, int error)
 
 static int fail_file(const struct transfer *transfer, int error)
 {
+	const char *name = transfer->file;
+
 	if (error == -EINTR && interrupted())
 		return fail_or_signal(transfer, error);
-	return fail_system(-error, "%s", transfer->file);
+	if (!strcmp(name, "-"))
+		name = transfer->access == RMPOOL_ACCESS_REMOTE_READ ? "standard output" :
+								       "standard input";
+	return fail_system(-error, "%s", name);
+}
+
+/* What the end of the segment is too early for. */
+static void say_beyond(const struct transfer *transfer, uint64_t offset, char *why, size_t room)
+{
+	const char *lacks = transfer->access == RMPOOL_ACCESS_REMOTE_READ ? "it has no" :
+									    "no room for";
+	int used = snprintf(why, room, "the segment ends at %" PRIu64 ": %s ", transfer->size,
+			    lacks);
+
+	why += used;
+	room -= (size_t)used;
+	if (transfer->total && transfer->total != UINT64_MAX)
+		snprintf(why, room, "%" PRIu64 " bytes from offset %" PRIu64 " on",
+			 transfer->total, transfer->place.offset);
+	else
+		snprintf(why, room, "more bytes at offset %" PRIu64, offset);
+}
+
+/* The memory after a hole begins there; a hole is not at the end. */
+static uint64_t hole_end(const struct transfer *transfer, uint64_t offset)
+{
+	uint32_t i = 0;
+
+	while (transfer->regions[i].offset < offset)
+		i++;
+	return transfer->regions[i].offset;
 }
 
 /* The range is not as it must be at @offset, for the reason @number. */
@@ -68,12 +100,10 @@ static int fail_range(const struct transfer *transfer, uint64_t offset, int numb
 	char why[160];
 
 	if (number == ERANGE)
-		snprintf(why, sizeof(why), "the segment ends at %" PRIu64
-			 ", and it is to be %s up to there and beyond", transfer->size,
-			 transfer->access == RMPOOL_ACCESS_REMOTE_READ ? "read" : "written");
+		say_beyond(transfer, offset, why, sizeof(why));
 	else if (number == ENXIO)
-		snprintf(why, sizeof(why), "the segment has no memory at offset %" PRIu64,
-			 offset);
+		snprintf(why, sizeof(why), "the segment has no memory at offset %" PRIu64
+			 ", the next begins at %" PRIu64, offset, hole_end(transfer, offset));
 	else
 		snprintf(why, sizeof(why), "peers may not %s at offset %" PRIu64,
 			 transfer->access == RMPOOL_ACCESS_REMOTE_READ ? "read" : "write",
@@ -271,7 +301,7 @@ static int move(struct transfer *transfer, int fd,
 		       transfer->total == UINT64_MAX ? 0 : transfer->total, output.quiet);
 	code = all(transfer, fd);
 	transfer->seconds = clock_seconds() - transfer->progress.start;
-	progress_end(&transfer->progress);
+	wipe_progress();
 	return code;
 }
 
@@ -423,7 +453,7 @@ static int run_get(int nr, const char *const *operands)
 	if (strcmp(operands[1], "all"))
 		wrong = parse_size(operands[1], &transfer.total);
 	if (wrong)
-		return fail_text(EXIT_USAGE, operands[1], "%s", wrong);
+		return fail_text(EXIT_USAGE, operands[1], "%s, and not 'all'", wrong);
 	if (to_stdout && output.json)
 		return fail_text(EXIT_USAGE, "get",
 				 "standard output cannot have both the data and JSON");

@@ -43,6 +43,7 @@ const char *command_of(uint32_t pid, char *text, size_t room)
 
 const char *user_name(uint32_t uid, char *text, size_t room)
 {
+	/* cppcheck-suppress getpwuidCalled ; the tool has one thread */
 	const struct passwd *user = getpwuid(uid);
 
 	if (user)

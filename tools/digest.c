@@ -16,8 +16,6 @@
 #include "digest.h"
 #include "interrupt.h"
 
-extern char **environ;
-
 /* Small enough that a signal is seen soon. */
 enum { PIECE = 1 << 20 };
 
@@ -101,7 +99,7 @@ static int read_digest(int from, char text[DIGEST_TEXT_MAX])
 int digest_memory(const void *memory, size_t length, char text[DIGEST_TEXT_MAX])
 {
 	int in[2], out[2];
-	pid_t child;
+	pid_t child = -1;
 	int error;
 
 	if (pipe2(in, O_CLOEXEC))

@@ -254,6 +254,7 @@ static void fill_standard_files(void)
 
 	for (fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			/* cppcheck-suppress leakReturnValNotUsed ; it stays open */
 			open("/dev/null", O_RDWR);
 	}
 }

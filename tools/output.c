@@ -105,11 +105,19 @@ static json_t *error_object(const char *what, const char *why, int error, int co
 	return object;
 }
 
+void wipe_progress(void)
+{
+	if (output.unfinished)
+		fputs("\r\033[K", stderr);
+	output.unfinished = false;
+}
+
 static int complain(char *what, char *why, json_t *error, int code)
 {
 	printable(what);
 	printable(why);
 	fflush(stdout);
+	wipe_progress();
 	fprintf(stderr, "rmpool: %s: %s\n", what, why);
 	if (output.json)
 		print_json_line(json_pack("{s:o}", "error", error));
@@ -210,6 +218,7 @@ void warn_text(const char *what, const char *why, ...)
 	va_start(list, why);
 	text = printable(format_text(why, list));
 	va_end(list);
+	wipe_progress();
 	fprintf(stderr, "rmpool: %s: %s\n", what, text);
 	free(text);
 }
@@ -420,21 +429,28 @@ void table_free(struct table *table)
 	free(table);
 }
 
-void list_start(struct list *list, const char *const *titles)
+int run_list(const char *const *titles, int (*ask)(struct rmpool_nl *nl, struct list *list),
+	     const char *key, const char *empty)
 {
-	list->array = output.json ? need_memory(json_array()) : NULL;
-	list->table = output.json ? NULL : table_new(titles);
-}
+	struct rmpool_nl *nl;
+	struct list list;
+	int error, code;
 
-int list_end(struct list *list, int code, const char *key, const char *empty)
-{
+	error = rmpool_nl_open(&nl);
+	if (error)
+		return fail_open(error);
+	list.array = output.json ? need_memory(json_array()) : NULL;
+	list.table = output.json ? NULL : table_new(titles);
+	error = ask(nl, &list);
+	code = error ? fail_library(error) : EXIT_OK;
+	rmpool_nl_close(nl);
 	if (code == EXIT_OK && output.json)
-		print_json(json_pack("{s:O}", key, list->array));
-	else if (code == EXIT_OK && list->table->nr_cells)
-		table_print(list->table);
+		print_json(json_pack("{s:O}", key, list.array));
+	else if (code == EXIT_OK && list.table->nr_cells)
+		table_print(list.table);
 	else if (code == EXIT_OK)
 		say("%s", empty);
-	json_decref(list->array);
-	table_free(list->table);
+	json_decref(list.array);
+	table_free(list.table);
 	return code;
 }

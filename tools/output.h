@@ -29,6 +29,7 @@ struct output {
 	bool json;
 	bool quiet;
 	const char *command;	/* that runs, for messages */
+	bool unfinished;	/* a line of progress is on standard error */
 };
 
 extern struct output output;
@@ -62,6 +63,8 @@ enum exit_code exit_code_of(int error);
 /* "rmpool: WHAT: WHY" without failing. */
 void warn_text(const char *what, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Wipes the line of progress, so that what follows stands alone. */
+void wipe_progress(void);
 /* A line on standard output. */
 void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Something for the person at the terminal, not with -q or -j. */
@@ -96,18 +99,21 @@ void table_note(struct table *table, const char *format, ...)
 void table_print(const struct table *table);
 void table_free(struct table *table);
 
+struct rmpool_nl;
+
 /* What a command lists: an array with -j, else a table; the other is NULL. */
 struct list {
 	struct table *table;
 	json_t *array;
 };
 
-void list_start(struct list *list, const char *const *titles);
 /*
- * Prints the list if @code is EXIT_OK, as {"@key": [...]}, or as the sentence
- * @empty where it has no row and is not for programs. Returns @code.
+ * All of a command that lists what the module has: @ask adds it to the list, which
+ * is printed as {"@key": [...]}, or as the sentence @empty where it has no row and
+ * is not for programs. Returns an exit code.
  */
-int list_end(struct list *list, int code, const char *key, const char *empty);
+int run_list(const char *const *titles, int (*ask)(struct rmpool_nl *nl, struct list *list),
+	     const char *key, const char *empty);
 
 /* Memory that there must be: ends the program when there is none. */
 void *need_memory(void *memory);

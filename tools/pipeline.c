@@ -31,7 +31,9 @@ static int add_region(struct pipeline *pipe)
 
 	memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
-	pipe->memory = need_memory(memory == MAP_FAILED ? NULL : memory);
+	if (memory == MAP_FAILED)
+		memory = NULL;
+	pipe->memory = need_memory(memory);
 	error = rmpool_register(pipe->pool, pipe->memory, length, access, 0, 0,
 				&pipe->region, NULL);
 	if (error) {

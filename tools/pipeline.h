@@ -50,7 +50,7 @@ int pipeline_submit(struct pipeline *pipe);
  * Wait for the oldest, which must exist. -EINTR when the tool is to end, else
  * the library's error; how the request ended is in slot->end.
  */
-int pipeline_oldest(struct pipeline *pipe, struct slot **slot);
+int pipeline_oldest(struct pipeline *pipe, struct slot **oldest);
 /* Whether that would not wait: the oldest, if there is one, has ended. */
 bool pipeline_ready(struct pipeline *pipe);
 /* Done with the oldest: it is free again. */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "progress.h"
 #include "units.h"
 
@@ -64,17 +65,10 @@ void progress_update(struct progress *progress, uint64_t done)
 	if (now < progress->next)
 		return;
 	progress->next = now + interval;
-	progress->shown = true;
+	output.unfinished = true;
 	/* Back to the start of the line, and clear what was there. */
 	fprintf(stderr, "\r\033[K%s",
 		progress_line(line, sizeof(line), progress->verb, done, progress->total,
 			      now - progress->start));
 	fflush(stderr);
-}
-
-void progress_end(struct progress *progress)
-{
-	if (progress->shown)
-		fputs("\r\033[K", stderr);
-	progress->shown = false;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# vm: timeout=200
+# vm: timeout=400
 #
 # The part of the demo that runs in the VMs. Works on b, tells on a: lines that
 # begin with "@demo " are for tests/demo/run, which shows and judges them.
@@ -93,8 +93,10 @@ if [ "$VM" = b ]; then
 	head -c 8M /dev/zero | tr '\0' '\245' >"$TMP/filled"
 	rmpool serve speed --file "$TMP/filled" >"$TMP/speed" &
 	serve_speed=$!
-	wait_until 20 grep -q ready "$TMP/demo" && wait_until 20 grep -q ready "$TMP/speed" ||
+	if ! wait_until 20 grep -q ready "$TMP/demo" ||
+	   ! wait_until 20 grep -q ready "$TMP/speed"; then
 		not_ok "serve" "$(cat "$TMP/demo" "$TMP/speed")"
+	fi
 	vmctl put ready "$(head -n 1 "$TMP/demo")"
 	for ((n = 0; ; n++)); do
 		read -r what arguments <<<"$(vmctl get "ask.$n" 60)"

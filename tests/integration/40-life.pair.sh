@@ -22,7 +22,7 @@ if [ "$VM" = b ]; then
 	check "pins of the killed server are given back" wait_until 15 pins_are "$pins_two"
 	serve one --size 1M
 	vmctl put again yes
-	barrier done 250
+	barrier end 250
 	kill "$server" "$two"
 	wait "$server" "$two"
 	check "all pins are given back" wait_until 15 pins_are "$pins"
@@ -96,4 +96,4 @@ kill -9 "$stream"
 wait "$stream" 2>/dev/null
 within 5 "unload" wait_until 4 try_rmmod
 check "all pins are given back" pins_are "$pins"
-barrier done 60
+barrier end 60

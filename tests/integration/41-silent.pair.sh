@@ -34,13 +34,18 @@ if [ "$VM" = b ]; then
 	vmctl get waiting 60
 	check "load" module_load accept=any
 	vmctl put loaded yes
-	barrier done 120
+	vmctl get early 60
+	serve late --size 16M
+	vmctl put late yes
+	barrier end 120
+	kill "$server"
+	wait "$server"
 	exit
 fi
 
 ask()		# PEER TIMEOUT
 {
-	timeout 60 rmpool get -t "$2" "$1/mem" 4096 "$TMP/file"
+	timeout $((60 * VM_SLOW)) rmpool get -t "$2" "$1/mem" 4096 "$TMP/file"
 }
 
 # All ways to wait end with a signal.
@@ -153,5 +158,16 @@ vmctl get loaded 60
 within 6 "connects when the peer's module is loaded" wait_until 30 peer_is b ready
 wait $early
 check "and is answered" says "no segment of that name" "$TMP/early"
+
+# A device may take long to give queue pairs up: nobody has to wait for that.
+vmctl put early yes
+vmctl get late 60
+step_gives "open" OK open b/late 20000
+step_gives "puts" OK start 32 4194304 60000
+vmctl qmp b stop
+within 8 "Ctrl-C ends peer del while the peer hangs" timeout -s INT -k 60 2 rmpool peer del b
+check "it is off the table" test -z "$(rmpool peer list | grep '^b ')"
+vmctl qmp b cont
+check "it can be added again" rmpool peer add b "v1:$PEER_IP0:13579"
 steps_end
-barrier done
+barrier end

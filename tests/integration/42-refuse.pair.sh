@@ -41,7 +41,7 @@ if [ "$VM" = b ]; then
 	barrier tokens
 	barrier used 60
 	same "no valid token: one line each" 3 "$(rejected "no valid token")"
-	barrier done 250
+	barrier end 250
 	check "segment listed" grep -q mem <(rmpool segment list)
 	kill $server
 	check "serve ends well" wait $server
@@ -50,7 +50,7 @@ fi
 
 try()		# NAME KIND ANSWER
 {
-	same "$1" "$3" "$(timeout 60 cm_client connect "$PEER_IP0" 13579 "$2" 2>&1)"
+	same "$1" "$3" "$(timeout $((60 * VM_SLOW)) cm_client connect "$PEER_IP0" 13579 "$2" 2>&1)"
 }
 
 # Passes on what a program says of its tests.
@@ -65,7 +65,7 @@ tell()		# COMMAND...
 		"end "*) state=${line#end } ;;
 		*) echo "$line" ;;
 		esac
-	done < <(timeout 200 "$@" 2>&1; echo "end $?")
+	done < <(timeout $((200 * VM_SLOW)) "$@" 2>&1; echo "end $?")
 	same "${*:1:2} ends well" 0 "$state"
 }
 
@@ -96,4 +96,4 @@ step_gives "open" OK open b/mem 30000
 step_gives "put and get" OK verify 0 1000000 30000
 check "both rails" wait_until 20 rails_are b 2
 steps_end
-barrier done
+barrier end

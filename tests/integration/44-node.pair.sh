@@ -22,7 +22,7 @@ if [ "$VM" = b ]; then
 	rmpool peer add a "v1:$PEER_IP0:13579"
 	check_fails "nobody is at the old port" "nobody listens" \
 		rmpool get -t 2 a/open 1 "$TMP/file"
-	barrier done 120
+	barrier end 120
 	kill $server
 	wait $server
 	exit
@@ -32,6 +32,11 @@ barrier start
 node()		# KEY
 {
 	rmpool node | awk -v key="$1" '$1 == key { print $2 }'
+}
+
+rping_listens()	# PORT
+{
+	rdma resource show cm_id | grep -q "LISTEN.*$1"
 }
 
 event()		# PATTERN
@@ -75,8 +80,7 @@ check_fails "accept what?" "accept" rmpool node set accept=some
 check_fails "a bad name" "name" rmpool node set "name=a b"
 rping -s -a "$IP0" -p 14001 >/dev/null 2>&1 &
 rping=$!
-rping_listens() { rdma resource show cm_id | grep -q "LISTEN.*14001"; }
-check "somebody listens at a port" wait_until 20 rping_listens
+check "somebody listens at a port" wait_until 20 rping_listens 14001
 check_fails "a port in use" "in use" rmpool node set "listen=v1:$IP0:14001"
 kill $rping
 wait $rping 2>/dev/null
@@ -94,7 +98,7 @@ same "advertises another address" "v1:192.0.2.7:14000" "$(node advertise)"
 barrier moved
 check "the peer that came is listed" wait_until 40 peer_is "$PEER_IP0" ready
 barrier listed 90
-barrier done 90
+barrier end 90
 first=
 for n in 1 2; do
 	check "a port of its own choice" rmpool node set "listen=v1:$IP0:0"
@@ -114,8 +118,7 @@ wait_until 10 eval '! pgrep -f "serve open"' >/dev/null
 module_unload
 rping -s -p 13579 >/dev/null 2>&1 &
 rping=$!
-rping_listens() { rdma resource show cm_id | grep -q "LISTEN.*13579"; }
-check "somebody listens at our port" wait_until 20 rping_listens
+check "somebody listens at our port" wait_until 20 rping_listens 13579
 check_fails "load when the port is taken" "in use" module_load
 check "the log names the port" grep -q "cannot listen at .*13579" <(kernel_log)
 kill $rping

@@ -18,6 +18,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "clock.h"
+#include "numbers.h"
 
 enum {
 	MAGIC = 0x4c504d52,
@@ -69,14 +73,6 @@ static void check(bool good, const char *name, const char *why)
 	else
 		printf("not ok %s: %s\n", name, why);
 	fflush(stdout);
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void put32(uint8_t *at, uint32_t v)
@@ -177,11 +173,11 @@ static bool dial(struct link *l, const uint8_t *data, size_t len)
 	l->in = calloc(BUFFERS + 1, MESSAGE);
 	if (!l->in)
 		abort();
-	l->out = l->in + BUFFERS * MESSAGE;
-	l->mr = rdma_reg_msgs(l->id, l->in, (BUFFERS + 1) * MESSAGE);
+	l->out = l->in + (size_t)BUFFERS * MESSAGE;
+	l->mr = rdma_reg_msgs(l->id, l->in, (size_t)(BUFFERS + 1) * MESSAGE);
 	if (!l->mr)
 		abort();
-	for (int i = 0; i < BUFFERS; i++)
+	for (size_t i = 0; i < BUFFERS; i++)
 		if (rdma_post_recv(l->id, l->in + i * MESSAGE,
 				   l->in + i * MESSAGE, MESSAGE, l->mr))
 			abort();
@@ -195,11 +191,11 @@ static bool dial(struct link *l, const uint8_t *data, size_t len)
 static bool dial_control(struct link *l)
 {
 	uint8_t req[REQUEST];
-	double end = seconds() + 20;
+	double end = now() + 20;
 	bool good;
 
 	fill_request(req, KIND_CONTROL);
-	while (!(good = dial(l, req, sizeof(req))) && seconds() < end &&
+	while (!(good = dial(l, req, sizeof(req))) && now() < end &&
 	       (l->rejected == REJECT_RETRY || l->rejected == REJECT_IN_USE)) {
 		hang_up(l);
 		poll(NULL, 0, 50);
@@ -217,7 +213,7 @@ static bool is_down(struct link *l, int ms)
 
 static bool send_raw(struct link *l, size_t len)
 {
-	double end = seconds() + 10;
+	double end = now() + 10;
 	struct ibv_wc wc;
 	int n;
 
@@ -225,7 +221,7 @@ static bool send_raw(struct link *l, size_t len)
 		return false;
 	/* What goes to one that has hung up may be tried for ever. */
 	while (!(n = ibv_poll_cq(l->id->send_cq, 1, &wc)))
-		if (seconds() > end || is_down(l, 0))
+		if (now() > end || is_down(l, 0))
 			return false;
 	return n == 1 && wc.status == IBV_WC_SUCCESS;
 }
@@ -247,10 +243,10 @@ static bool send_message(struct link *l, uint8_t type, size_t body)
 /* The next message of that type, copied; others are skipped. */
 static bool receive(struct link *l, uint8_t type, uint8_t message[MESSAGE])
 {
-	double end = seconds() + 10;
+	double end = now() + 10;
 	struct ibv_wc wc;
 
-	while (seconds() < end) {
+	while (now() < end) {
 		uint8_t *buf;
 		int n = ibv_poll_cq(l->id->recv_cq, 1, &wc);
 
@@ -282,8 +278,8 @@ static bool greet(struct link *l)
 
 	memset(body, 0, 168);
 	memcpy(body, uuid, 16);
-	strcpy((char *)body + 24, "stranger");
-	strcpy((char *)body + 88, "v1:192.0.2.1:13579");
+	memcpy(body + 24, "stranger", 9);
+	memcpy(body + 88, "v1:192.0.2.1:13579", 19);
 	if (!send_message(l, HELLO, 168))
 		return false;
 	memset(body, 0, 28);
@@ -473,7 +469,7 @@ static bool storm_message(struct link *l)
 			put32(body, (uint32_t)(len / 24));
 		if (type == 5) {
 			memset(body + 4, 0, 64);
-			strcpy((char *)body + 4, random() % 2 ? "mem" : "none");
+			memcpy(body + 4, random() % 2 ? "mem" : "none", 4);
 		}
 		if (type == 8)
 			memset(body + 4, 0, 16);
@@ -529,7 +525,8 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "tokens"))
 		return run_tokens();
 	if (argc == 6 && !strcmp(argv[1], "storm"))
-		return run_storm((unsigned int)atoi(argv[4]), atoi(argv[5]));
+		return run_storm((unsigned int)argument(argv[4], 0, UINT_MAX),
+				 (int)argument(argv[5], 1, INT_MAX));
 	fprintf(stderr, "usage: cm_client connect|tokens|storm HOST PORT ...\n");
 	return 2;
 }

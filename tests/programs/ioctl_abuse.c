@@ -184,18 +184,13 @@ static void test_sizes(const struct call *c)
 
 	snprintf(name, sizeof(name), "%s: sizes", c->name);
 	t.name = name;
-	/* Smaller: missing bytes count as zero, and are not written. */
+	/* Smaller than the first version: refused, and nothing is written. */
 	for (s = 1; s < size; s++) {
-		memset(wide, 0, size);
-		benign(c, wide);
-		memset(wide + s, 0, size - s);
-		want = call(c->cmd, wide);
 		memset(wide, 0, size);
 		benign(c, wide);
 		memset(wide + s, CANARY, size);
 		ret = call(resized(c->cmd, s), wide);
-		expect(&t, ret == want, "size %u: %s, not %s", s, strerror(ret),
-		       strerror(want));
+		expect(&t, ret == EINVAL, "size %u: %s", s, strerror(ret));
 		for (i = s; i < s + size; i++)
 			expect(&t, wide[i] == CANARY,
 			       "size %u: byte %u written", s, i);
@@ -287,7 +282,7 @@ static void test_table(void)
 			known |= _IOC_NR(calls[i].cmd) == nr;
 		ret = call(_IOC(_IOC_READ | _IOC_WRITE, RMPOOL_IOC_MAGIC, nr,
 				4), NULL);
-		expect(&t, ret == (known ? EFAULT : ENOTTY), "number %u: %s",
+		expect(&t, ret == (known ? EINVAL : ENOTTY), "number %u: %s",
 		       nr, strerror(ret));
 	}
 	test_end(&t);
@@ -321,8 +316,8 @@ static void test_ring_values(void)
 		       "%u entries: reason %u", entries[i], arg.error.reason);
 	}
 	for (i = 0; i < 4; i++) {
-		int32_t efd[] = { -2, INT32_MIN, 9999, pipes[0] };
-		int want[] = { EINVAL, EINVAL, EBADF, EINVAL };
+		const int32_t efd[] = { -2, INT32_MIN, 9999, pipes[0] };
+		const int want[] = { EINVAL, EINVAL, EBADF, EINVAL };
 
 		memset(&arg, 0, sizeof(arg));
 		arg.entries = 64;
@@ -364,7 +359,7 @@ static void test_names(void)
 		memset(&open_arg, 0, sizeof(open_arg));
 		strcpy(open_arg.node, "nobody");
 		if (i < sizeof(bad) / sizeof(bad[0]))
-			strcpy(create.name, bad[i]);
+			memcpy(create.name, bad[i], strlen(bad[i]));
 		else if (i & 1)
 			memset(create.name, 'a', sizeof(create.name));
 		else	/* something behind the end */
@@ -387,7 +382,7 @@ static void test_names(void)
 		       "open node %zu: %s", i, strerror(ret));
 	}
 	for (i = 0; i < 4; i++) {
-		int64_t timeout[] = { 0, INT64_MIN, INT64_MAX, -1 };
+		const int64_t timeout[] = { 0, INT64_MIN, INT64_MAX, -1 };
 
 		memset(&open_arg, 0, sizeof(open_arg));
 		strcpy(open_arg.node, "nobody");
@@ -542,7 +537,7 @@ static void test_waits(void)
 	test_end(&t);
 }
 
-static void test_batches(volatile uint32_t *head, volatile uint32_t *tail,
+static void test_batches(volatile uint32_t *head, const volatile uint32_t *tail,
 			 const struct rmpool_completion *entries)
 {
 	struct test t = { .name = "SUBMIT, SUBMIT_SYNC: values" };
@@ -550,9 +545,10 @@ static void test_batches(volatile uint32_t *head, volatile uint32_t *tail,
 	static struct rmpool_completion results[RMPOOL_BATCH_MAX];
 	struct rmpool_submit_sync sync;
 	struct rmpool_submit submit;
-	uint32_t nrs[] = { 0, RMPOOL_BATCH_MAX + 1, 1U << 31, UINT32_MAX };
-	int want[] = { EINVAL, E2BIG, E2BIG, E2BIG }, ret;
+	const uint32_t nrs[] = { 0, RMPOOL_BATCH_MAX + 1, 1U << 31, UINT32_MAX };
+	const int want[] = { EINVAL, E2BIG, E2BIG, E2BIG };
 	uint32_t i, start = *tail;
+	int ret;
 
 	for (i = 0; i < 4; i++) {
 		memset(&submit, 0, sizeof(submit));

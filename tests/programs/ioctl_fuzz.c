@@ -20,6 +20,7 @@
 
 #include <rmpool.h>
 #include "calls.h"
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -346,7 +347,7 @@ int main(int argc, char **argv)
 	}
 	/* Ends endless waits. */
 	while (atomic_load(&running)) {
-		usleep(20000);
+		pause_ms(20);
 		for (i = 0; i < THREADS; i++)
 			pthread_kill(threads[i], SIGUSR1);
 	}
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
 	struct test pins = { .name = "all pins are given back" };
 
 	for (k = 0; k < 15000 && pinned_pages() != before; k++)
-		usleep(1000);
+		pause_ms(1);
 	expect(&pins, pinned_pages() == before && !status_value("VmPin"),
 	       "%ld pages, VmPin %ld kB", pinned_pages() - before,
 	       status_value("VmPin"));

@@ -11,9 +11,10 @@
  *   await GAPS PLACES [N]        the same, again and again, for a minute at most
  *   add                          registers one more region; answers its offset
  */
-#include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
+#include "numbers.h"
 #include "pattern.h"
 
 #define ADDED_LENGTH	70001ULL
@@ -29,18 +30,17 @@ struct host {
 
 static void need(int result)
 {
-	if (result >= 0)
-		return;
-	fprintf(stderr, "memhost: %s\n", rmpool_error());
-	exit(1);
+	if (result < 0)
+		die("%s", rmpool_error());
 }
 
 /* Offset in the segment of memory[0], were it registered. */
 #define FIRST	(SEGMENT_BASE - GUARD)
 
-static bool check(const struct host *h, uint64_t gaps, uint64_t places, uint32_t except,
-		  char *why, size_t size)
+/* @n: seed of gaps, seed of places, which place counts as gap. */
+static bool check(const struct host *h, const long long *n, char *why, size_t size)
 {
+	uint64_t gaps = (uint64_t)n[0], places = (uint64_t)n[1];
 	uint64_t pos = FIRST;
 	char what[40];
 	uint32_t i;
@@ -48,7 +48,7 @@ static bool check(const struct host *h, uint64_t gaps, uint64_t places, uint32_t
 	for (i = 0; i < h->layout.nr; i++) {
 		const struct place *p = &h->layout.places[i];
 
-		if (i == except)
+		if (i == n[2])
 			continue;
 		snprintf(what, sizeof(what), "before place %u", i);
 		if (!pattern_check(h->memory + (pos - FIRST), p->offset - pos, gaps, pos,
@@ -62,14 +62,6 @@ static bool check(const struct host *h, uint64_t gaps, uint64_t places, uint32_t
 	}
 	return pattern_check(h->memory + (pos - FIRST), h->total - (pos - FIRST), gaps, pos,
 			     "behind the last place", why, size);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void add_region(const struct host *h)
@@ -86,22 +78,21 @@ static void add_region(const struct host *h)
 
 static void answer(const struct host *h, const char *line)
 {
-	unsigned long long a, b;
 	char why[128] = "";
-	uint32_t except = NO_PLACE;
+	long long n[3] = { 0, 0, NO_PLACE };
 	double end;
 	bool good;
 
-	if (sscanf(line, "fill %llu", &a) == 1) {
-		pattern_fill(h->memory, h->total, a, FIRST);
+	if (!strncmp(line, "fill ", 5) && numbers(line + 5, n, 1) == 1) {
+		pattern_fill(h->memory, h->total, (uint64_t)n[0], FIRST);
 		puts("ok");
-	} else if (sscanf(line, "check %llu %llu %u", &a, &b, &except) >= 2) {
-		good = check(h, a, b, except, why, sizeof(why));
+	} else if (!strncmp(line, "check ", 6) && numbers(line + 6, n, 3) >= 2) {
+		good = check(h, n, why, sizeof(why));
 		printf("%s%s\n", good ? "ok" : "bad ", why);
-	} else if (sscanf(line, "await %llu %llu %u", &a, &b, &except) >= 2) {
+	} else if (!strncmp(line, "await ", 6) && numbers(line + 6, n, 3) >= 2) {
 		end = now() + AWAIT_SECONDS;
 		do
-			good = check(h, a, b, except, why, sizeof(why));
+			good = check(h, n, why, sizeof(why));
 		while (!good && now() < end);
 		printf("%s%s\n", good ? "ok" : "bad ", good ? "" : why);
 	} else if (!strcmp(line, "add\n")) {

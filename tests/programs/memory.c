@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -52,7 +53,7 @@ static bool pins_return(long before)
 	for (int i = 0; i < 5000; i++) {
 		if (pinned_pages() == before)
 			return true;
-		usleep(1000);
+		pause_ms(1);
 	}
 	return false;
 }
@@ -101,7 +102,7 @@ static void test_two_devices(struct rmpool_nl *nl)
 	       seen.nr, (unsigned long long)seen.length);
 	expect(&t, seen.devices == 2 && seen.chunks > 1,
 	       "%u devices, %u chunks", seen.devices, seen.chunks);
-	expect(&t, status_value("VmPin") == 1028 * 4, "VmPin is %ld kB",
+	expect(&t, status_value("VmPin") == 1028L * 4, "VmPin is %ld kB",
 	       status_value("VmPin"));
 	expect(&t, pinned_bytes() == 1028 * PAGE, "pinned: %llu",
 	       (unsigned long long)pinned_bytes());
@@ -255,7 +256,7 @@ static void *register_at_random(void *arg)
 			atomic_fetch_add(&thread_errors, 1);
 		held[k] = 0;
 		at = next_random(&state) % ARENA;
-		length = 1 + next_random(&state) % (128 * 1024);
+		length = 1 + next_random(&state) % (128UL * 1024);
 		if (length > ARENA - at)
 			length = ARENA - at;
 		if (add(arena + at, length, (uint32_t)next_random(&state) & 7,
@@ -348,7 +349,7 @@ static void test_no_limit(void)
 
 	ret = add(memory, 128 * MIB, RMPOOL_ACCESS_ALL, &region);
 	expect(&t, !ret, "%s", rmpool_error());
-	expect(&t, status_value("VmPin") == 128 * 1024, "VmPin is %ld kB",
+	expect(&t, status_value("VmPin") == 128L * 1024, "VmPin is %ld kB",
 	       status_value("VmPin"));
 	if (!ret)
 		rmpool_unregister(pool, region);

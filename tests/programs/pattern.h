@@ -11,6 +11,8 @@
 #ifndef PATTERN_H
 #define PATTERN_H
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +36,20 @@ struct layout {
 	uint32_t nr;
 	uint64_t length;	/* of the region */
 };
+
+/* Says why, and ends the program. */
+__attribute__((format(printf, 1, 2), noreturn))
+static inline void die(const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
 
 static inline uint64_t pattern_word(uint64_t seed, uint64_t index)
 {
@@ -74,7 +90,7 @@ static inline bool pattern_check(const void *mem, uint64_t length, uint64_t seed
 		for (k = 0; memcmp(p + i, (uint8_t *)&word + skip, n) && k < n; k++)
 			if (p[i + k] != ((uint8_t *)&word)[skip + k]) {
 				snprintf(why, size, "%s: byte %llu of %llu is wrong", what,
-					 (unsigned long long)(i + k),
+					 (unsigned long long)i + k,
 					 (unsigned long long)length);
 				return false;
 			}
@@ -85,10 +101,9 @@ static inline bool pattern_check(const void *mem, uint64_t length, uint64_t seed
 
 static inline void *need_memory(void *mem)
 {
-	if (mem && mem != MAP_FAILED)
-		return mem;
-	fprintf(stderr, "out of memory\n");
-	exit(1);
+	if (!mem || mem == MAP_FAILED)
+		die("out of memory");
+	return mem;
 }
 
 static inline void layout_add(struct layout *l, uint64_t length)
@@ -136,8 +151,7 @@ static inline struct layout layout_named(const char *name)
 	} else if (!strcmp(name, "slots")) {
 		layout_many(&l, 32, 700);
 	} else {
-		fprintf(stderr, "no layout %s\n", name);
-		exit(2);
+		die("no layout %s", name);
 	}
 	return l;
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
+
 static int report_failed;
 
 static inline void report_ok(const char *name)
@@ -86,16 +88,13 @@ static inline void give_up(const char *why, ...)
 static inline long status_value(const char *name)
 {
 	char line[256];
-	size_t n = strlen(name);
 	long value = -1;
 	FILE *f = fopen("/proc/self/status", "r");
 
 	if (!f)
 		give_up("no /proc/self/status");
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, name, n) && line[n] == ':')
-			value = atol(line + n + 1);
-	}
+	while (fgets(line, sizeof(line), f))
+		named_value(line, name, &value);
 	fclose(f);
 	return value;
 }
@@ -105,7 +104,7 @@ static inline long status_value(const char *name)
  */
 static inline long pinned_pages(void)
 {
-	char name[64];
+	char line[128];
 	long value, sum = 0;
 	FILE *f = fopen("/proc/sys/vm/stat_refresh", "r");
 
@@ -116,10 +115,10 @@ static inline long pinned_pages(void)
 	f = fopen("/proc/vmstat", "r");
 	if (!f)
 		give_up("no /proc/vmstat");
-	while (fscanf(f, "%63s %ld", name, &value) == 2) {
-		if (!strcmp(name, "nr_foll_pin_acquired"))
+	while (fgets(line, sizeof(line), f)) {
+		if (named_value(line, "nr_foll_pin_acquired", &value))
 			sum += value;
-		else if (!strcmp(name, "nr_foll_pin_released"))
+		else if (named_value(line, "nr_foll_pin_released", &value))
 			sum -= value;
 	}
 	fclose(f);

@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "pattern.h"
 
 #define ENTRIES		8
@@ -24,32 +23,11 @@ static uint8_t *memory;
 static uint64_t next_cookie = 1000;	/* of the next request */
 static uint64_t unread_cookie = 1000;	/* all below were taken */
 
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("ringtest: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
-
 static void is(int got, int wanted, const char *what)
 {
 	if (got != wanted)
 		die("%s: %d instead of %d (%s)", what, got, wanted,
 		    got < 0 ? rmpool_error() : "");
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static int readable(int fd, int timeout_ms)
@@ -69,7 +47,7 @@ static void submit(uint32_t nr, int accepted, const char *what)
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
-		rmpool_prepare_put(&r[i], segment, SEGMENT_BASE + i * 1000, memory + i * 1000,
+		rmpool_prepare_put(&r[i], segment, SEGMENT_BASE + i * 1000ULL, memory + (size_t)i * 1000,
 				   100 + (next_cookie + i) % 800, next_cookie + i);
 	is(rmpool_submit(pool, r, nr), accepted, what);
 	if (accepted > 0)

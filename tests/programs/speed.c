@@ -15,11 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sys/mman.h>
 
 #include <rmpool.h>
+#include "clock.h"
+#include "numbers.h"
 
 #define BATCH_MAX	32U
 #define TIMEOUT_MS	30000
@@ -35,33 +36,11 @@ struct load {
 	bool put;
 };
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int fails(int result)
 {
 	if (result < 0)
 		fprintf(stderr, "speed: %s\n", rmpool_error());
 	return result < 0;
-}
-
-static uint64_t number(const char *text, uint64_t max)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (errno || *end || end == text || !value || value > max) {
-		fprintf(stderr, "speed: %s: not a number from 1 to %" PRIu64 "\n", text, max);
-		exit(2);
-	}
-	return value;
 }
 
 /* Returns how many were accepted, or a negative errno. */
@@ -167,9 +146,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	load.put = !strcmp(argv[1], "put");
-	load.size = number(argv[3], 1ULL << 30);
-	load.depth = (uint32_t)number(argv[4], RMPOOL_BATCH_MAX);
-	seconds = (double)number(argv[5], 3600);
+	load.size = argument(argv[3], 1, 1ULL << 30);
+	load.depth = (uint32_t)argument(argv[4], 1, RMPOOL_BATCH_MAX);
+	seconds = (double)argument(argv[5], 1, 3600);
 	while (ring < load.depth)
 		ring *= 2;
 
@@ -187,6 +166,7 @@ int main(int argc, char **argv)
 	if (load.memory == MAP_FAILED) {
 		fprintf(stderr, "speed: %" PRIu64 " bytes of memory: %s\n", load.space,
 			strerror(errno));
+		/* cppcheck-suppress memleak ; it was not mapped */
 		return 1;
 	}
 	if (load.put)
@@ -198,7 +178,7 @@ int main(int argc, char **argv)
 	if (!moved || (!load.put && !arrived(&load, moved)))
 		return 1;
 	printf("%.1f MB/s, %.0f requests/s\n", (double)moved / took * 1e-6,
-	       (double)(moved / load.size) / took);
+	       (double)moved / (double)load.size / took);
 	rmpool_close(load.pool);
 	return 0;
 }

@@ -20,7 +20,6 @@
  * 2 if some did not end.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,6 +29,8 @@
 #include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
+#include "numbers.h"
 
 enum {
 	MEMORY = 16 << 20,
@@ -58,14 +59,6 @@ static void on_signal(int number)
 {
 	(void)number;
 	ended = 1;
-}
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 static const char *error_name(int error)
@@ -144,17 +137,17 @@ static int collect(void)
 	return n < 0 ? n : status;
 }
 
-/* Until all have ended; -ETIME when some have not after @ms. */
-static int drain(double ms)
+/* Until all have ended; -ETIME when some have not after @seconds. */
+static int drain(double seconds)
 {
-	double end = now_ms() + ms;
+	double end = now() + seconds;
 
 	while (collect(), tally.waiting) {
-		double left = end - now_ms();
+		double left = end - now();
 
 		if (left <= 0)
 			return -ETIME;
-		rmpool_wait(pool, 1, (int)left + 1);
+		rmpool_wait(pool, 1, (int)(left * 1e3) + 1);
 	}
 	return 0;
 }
@@ -212,33 +205,33 @@ static void interrupt(bool on)
 	timer_settime(timer, 0, &when, NULL);
 }
 
+/* Ends the first word; returns what is behind it. */
+static char *end_word(char *line)
+{
+	char *rest = line + strcspn(line, " ");
+
+	if (*rest)
+		*rest++ = 0;
+	return rest;
+}
+
 static int step(char *line)
 {
-	int64_t a = 0, b = 0, c = 0, d = 0;
-	char name[160] = "", *rest;
+	long long n[4] = { 0 }, a, b, c, d;
+	char *rest = end_word(line);
 	uint64_t offset;
 	size_t length;
-	int ret, used = 0;
+	int ret;
 
-	if (!strncmp(line, "interrupt ", 10)) {
-		interrupt(true);
-		ret = step(line + 10);
-		interrupt(false);
-		return ret;
-	}
-	rest = strchr(line, ' ');
-	if (rest)
-		*rest++ = 0;
-	else
-		rest = line + strlen(line);
 	if (!strcmp(line, "open")) {
-		if (sscanf(rest, "%150s %n", name, &used) < 1)
-			return -EINVAL;
-		return rmpool_segment_open(pool, name, NULL,
-					   atoi(rest + used), &segment, NULL);
+		numbers(end_word(rest), n, 1);
+		return rmpool_segment_open(pool, rest, NULL, (int)n[0], &segment, NULL);
 	}
-	sscanf(rest, "%" SCNi64 " %" SCNi64 " %" SCNi64 " %" SCNi64, &a, &b, &c,
-	       &d);
+	numbers(rest, n, 4);
+	a = n[0];
+	b = n[1];
+	c = n[2];
+	d = n[3];
 	if (a < 0 || b > MEMORY)
 		return -EINVAL;
 	if (!strcmp(line, "wait")) {
@@ -272,8 +265,20 @@ static int step(char *line)
 		return ret < 0 ? ret : 0;
 	}
 	if (!strcmp(line, "drain"))
-		return drain((double)a);
+		return drain((double)a / 1e3);
 	return -ENOSYS;
+}
+
+static int run_line(char *line)
+{
+	int ret;
+
+	if (strncmp(line, "interrupt ", 10))
+		return step(line);
+	interrupt(true);
+	ret = step(line + 10);
+	interrupt(false);
+	return ret;
 }
 
 static int run(void)
@@ -285,14 +290,14 @@ static int run(void)
 	puts("OK 0 started");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		double began = now_ms();
+		double began = now();
 		bool drained;
 		int ret;
 
 		line[strcspn(line, "\n")] = 0;
 		drained = !strncmp(line, "drain", 5);
-		ret = step(line);
-		printf("%s %.0f ", error_name(ret), now_ms() - began);
+		ret = run_line(line);
+		printf("%s %.0f ", error_name(ret), (now() - began) * 1e3);
 		if (drained)
 			print_tally();
 		else
@@ -307,7 +312,7 @@ static int stream(char **argv)
 {
 	uint64_t offset = strtoull(argv[1], NULL, 0);
 	uint64_t length = strtoull(argv[2], NULL, 0);
-	uint32_t depth = (uint32_t)atoi(argv[3]);
+	uint32_t depth = (uint32_t)argument(argv[3], 1, RMPOOL_BATCH_MAX);
 	int ret;
 
 	ret = setup(length);
@@ -328,7 +333,7 @@ static int stream(char **argv)
 		if (!ret)
 			ret = start(depth - tally.waiting, offset, length, 0);
 	}
-	drain(20000);
+	drain(20);
 	print_tally();
 	printf("\n");
 	if (tally.waiting)

@@ -8,14 +8,19 @@
 steps_start()
 {
 	coproc STEPS { exec steps run 2>&1; }
+	# shellcheck disable=SC2153 # coproc sets it
 	steps_pid=$STEPS_PID
-	read -r -t 30 -u "${STEPS[0]}" step_error step_ms step_text &&
-		[ "$step_error" = OK ] || { not_ok "steps" "did not start"; exit 1; }
+	steps_in=${STEPS[1]}
+	if ! read -r -t $((30 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text ||
+	   [ "$step_error" != OK ]; then
+		not_ok "steps" "did not start"
+		exit 1
+	fi
 }
 
 steps_end()
 {
-	exec {STEPS[1]}>&-
+	exec {steps_in}>&-
 	wait "$steps_pid"
 }
 
@@ -24,7 +29,7 @@ step()		# COMMAND...
 {
 	step_error=silent step_ms=0 step_text=
 	echo "$*" >&"${STEPS[1]}" &&
-		read -r -t 100 -u "${STEPS[0]}" step_error step_ms step_text
+		read -r -t $((100 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text
 	echo "step $*: $step_error after $step_ms ms: $step_text"
 	[ "$step_error" = OK ]
 }
@@ -61,17 +66,19 @@ step_again()	# SECONDS NAME COMMAND...
 # One test: how long the last step took.
 step_took()	# NAME LEAST MOST
 {
-	if [ "$step_ms" -ge "$2" ] && [ "$step_ms" -le "$3" ]; then
+	local most=$(($3 * VM_SLOW))
+
+	if [ "$step_ms" -ge "$2" ] && [ "$step_ms" -le $most ]; then
 		ok "$1"
 	else
-		not_ok "$1" "took $step_ms ms, not $2 to $3"
+		not_ok "$1" "took $step_ms ms, not $2 to $most"
 	fi
 }
 
 # One test: a command, that may fail, takes at most so long.
 within()	# SECONDS NAME COMMAND...
 {
-	local most=$1 name=$2 began=$EPOCHREALTIME took status
+	local most=$(($1 * VM_SLOW)) name=$2 began=$EPOCHREALTIME took status
 
 	shift 2
 	"$@"
@@ -122,6 +129,7 @@ device_usable()	# RDMA-DEVICE
 serve()		# NAME OPTION...
 {
 	rmpool serve "$@" >"$TMP/served.$1" &
+	# shellcheck disable=SC2034 # for the suite
 	server=$!
 	wait_until 20 grep -q ready "$TMP/served.$1" ||
 		not_ok "serve $1" "not ready: $(cat "$TMP/served.$1")"

@@ -31,7 +31,7 @@ talk_hear()	# NAME
 {
 	local line=
 
-	read -r -t 120 line <&"${TALK_OUT[$1]}"
+	read -r -t $((120 * VM_SLOW)) line <&"${TALK_OUT[$1]}"
 	echo "$line"
 }
 

@@ -18,11 +18,11 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include <rmpool.h>
+#include "clock.h"
+#include "numbers.h"
 #include "pattern.h"
 
 #define TIMEOUT_MS	60000
@@ -30,32 +30,11 @@
 #define LEAD		57		/* odd, and not that of the host */
 #define LOCAL_GAP	771
 
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("xfer: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
-
 static int need(int result, const char *what)
 {
 	if (result < 0)
 		die("%s: %s", what, rmpool_error());
 	return result;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ------------------------------------------------------------ local memory */
@@ -194,8 +173,10 @@ static void submit_all(struct rmpool *pool, const struct rmpool_request *r, uint
 	int n;
 
 	while (done < nr) {
-		uint32_t part = nr - done < RMPOOL_BATCH_MAX ? nr - done : RMPOOL_BATCH_MAX;
+		uint32_t part = nr - done;
 
+		if (part > RMPOOL_BATCH_MAX)
+			part = RMPOOL_BATCH_MAX;
 		n = need(rmpool_submit(pool, r + done, part), "submit");
 		if (!n || (uint32_t)n > part)
 			die("submit of %u took %d", part, n);
@@ -275,6 +256,8 @@ static void move(char **args, bool put)
 			check_done(&results[i], &r[i], start);
 	}
 	check_local(&l, seed, NO_PLACE);
+	free(results);
+	free(r);
 	rmpool_close(l.pool);
 }
 
@@ -441,8 +424,8 @@ static void zero(char **args)
 		rmpool_prepare_put(&r[i + 3], l.segment, ~0ULL, (void *)~0UL, 0, i + 3);
 		for (k = i; k < i + 4; k++)
 			r[k].op = op;
-		rmpool_prepare_get(&r[i + 4], l.segment, SEGMENT_BASE + i * 700,
-				   l.memory + LEAD + i * 700, 4096, i + 4);
+		rmpool_prepare_get(&r[i + 4], l.segment, SEGMENT_BASE + i * 700ULL,
+				   l.memory + LEAD + i * 700ULL, 4096, i + 4);
 		rmpool_prepare_get(&r[i + 5], l.segment, end - 1, l.memory + LEAD + 9000 + i, 1,
 				   i + 5);
 	}
@@ -460,7 +443,7 @@ static void zero(char **args)
 		check_done(&again[i], &r[i], start);
 	}
 	for (i = 0; i < 12; i += 6)
-		if (!pattern_check(l.memory + LEAD + i * 700, 4096, seed, SEGMENT_BASE + i * 700,
+		if (!pattern_check(l.memory + LEAD + i * 700ULL, 4096, seed, SEGMENT_BASE + i * 700ULL,
 				   "beside no bytes", why, sizeof(why)))
 			die("%s", why);
 	rmpool_close(l.pool);
@@ -475,7 +458,7 @@ static long mem_available(void)
 	long kib = -1;
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %ld kB", &kib) == 1)
+		if (named_value(line, "MemAvailable", &kib))
 			break;
 	if (f)
 		fclose(f);
@@ -619,15 +602,17 @@ static void unattended(char **args)
 static void late(char **args)
 {
 	struct local l = open_all(args[0], args[1]);
-	unsigned long long offset;
-	char why[128];
+	char line[32], why[128];
+	long long added = 0;
+	uint64_t offset;
 
 	need(rmpool_put(l.pool, l.segment, SEGMENT_BASE, l.memory + LEAD, 100, TIMEOUT_MS),
 	     "put before");
 	puts("opened");
 	fflush(stdout);
-	if (scanf("%llu", &offset) != 1)
+	if (!fgets(line, sizeof(line), stdin) || numbers(line, &added, 1) != 1)
 		die("no offset");
+	offset = (uint64_t)added;
 	need(rmpool_put(l.pool, l.segment, offset + 1, l.memory + 5000, 65537, TIMEOUT_MS),
 	     "put to the new region");
 	need(rmpool_get(l.pool, l.segment, offset + 1, l.memory + 100000, 65537, TIMEOUT_MS),
@@ -641,7 +626,6 @@ static void late(char **args)
 /* ------------------------------------------------------------------ threads */
 
 #define SLOTS		16	/* of each thread; half of the layout's places */
-#define TO_SLOT(cookie)	((uint32_t)(((cookie) & 1) * SLOTS + ((cookie) >> 1) % SLOTS))
 
 struct workers {
 	struct local l;
@@ -656,6 +640,11 @@ struct worker {
 	struct workers *all;
 	uint64_t which;		/* 0 puts, 1 gets */
 };
+
+static uint32_t slot_of(uint64_t cookie)
+{
+	return (uint32_t)((cookie & 1) * SLOTS + (cookie >> 1) % SLOTS);
+}
 
 /* Takes what is there, whoever submitted it. */
 static void reap(struct workers *w)
@@ -673,7 +662,7 @@ static void reap(struct workers *w)
 		if (c[i].status || c[i].bytes != w->l.layout.places[0].length)
 			die("cookie %llu: status %d, %llu bytes", (unsigned long long)c[i].cookie,
 			    c[i].status, (unsigned long long)c[i].bytes);
-		if (!atomic_compare_exchange_strong(&w->busy[TO_SLOT(c[i].cookie)], &expected, 0))
+		if (!atomic_compare_exchange_strong(&w->busy[slot_of(c[i].cookie)], &expected, 0))
 			die("cookie %llu ended, but %llu is under way",
 			    (unsigned long long)c[i].cookie, (unsigned long long)expected - 1);
 		atomic_fetch_add(&w->ended, 1);
@@ -692,7 +681,7 @@ static void *work(void *arg)
 
 	for (n = 0; n < w->count + SLOTS; n++) {
 		uint64_t cookie = n << 1 | me->which;
-		uint32_t slot = TO_SLOT(cookie);
+		uint32_t slot = slot_of(cookie);
 		const struct place *p = &l->layout.places[slot];
 		uint8_t *mem = l->memory + l->at[slot];
 
@@ -766,7 +755,7 @@ static void threads(char **args)
 		die("%llu ended", (unsigned long long)atomic_load(&w.ended));
 	/* What was put last to each slot is there. */
 	for (n = w.count - SLOTS; n < w.count; n++) {
-		uint32_t slot = TO_SLOT(n << 1);
+		uint32_t slot = slot_of(n << 1);
 		const struct place *p = &w.l.layout.places[slot];
 		uint8_t *mem = w.l.memory + w.l.at[slot];
 

@@ -204,8 +204,8 @@ class Comparison:
             self.same_map(name, numbered(enum["entries"], enum.get("value-start", 0)), header)
             self.same(f"prefix of {name}",
                       upper(enum.get("name-prefix", f"rmpool-{name}-")), prefix)
-        bits = {n: int(b) for n, b in re.findall(
-            r"^#define RMPOOL_ACCESS_(\w+)\s+\(1U << (\d+)\)", self.abi, re.M)}
+        bits = {n: int(b, 16).bit_length() - 1 for n, b in re.findall(
+            r"^#define RMPOOL_ACCESS_(\w+)\s+0x([0-9a-f]+)U", self.abi, re.M)}
         self.same_map("access", numbered(defined["access"]["entries"], 0), bits)
         # Which attribute is said to have which of them.
         said = {n: e.replace("_", "-") for n, e in re.findall(

@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 
 #include <sys/mman.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #include "cli_fake.h"
 
@@ -41,6 +45,19 @@ void fake_reset(void)
 		.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE,
 	};
 	fake->memlock = UINT64_MAX;
+}
+
+int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 /* ----------------------------------------------------------- the library */
@@ -197,9 +214,11 @@ int rmpool_segment_open(struct rmpool *pool, const char *node, const char *name,
 	return 0;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): as the library has it */
 int rmpool_segment_regions(struct rmpool *pool, uint32_t segment,
 			   struct rmpool_region_desc **regions, uint32_t *nr,
 			   uint64_t *generation)
+/* NOLINTEND(readability-non-const-parameter) */
 {
 	size_t size = fake->nr_regions * sizeof(**regions);
 
@@ -335,7 +354,7 @@ struct rmpool_nl {
 
 static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-static const struct rmpool_nl_node node = {
+static const struct rmpool_nl_node this_node = {
 	.name = "a", .uuid = uuid, .listen = "v1:[::]:13579",
 	.advertise = "v1:10.77.0.1:13579", .version = "0.1.0", .abi = RMPOOL_ABI_VERSION,
 };
@@ -401,10 +420,10 @@ void rmpool_nl_close(struct rmpool_nl *nl)
 	free(nl);
 }
 
-int rmpool_nl_node_get(struct rmpool_nl *nl, const struct rmpool_nl_node **found)
+int rmpool_nl_node_get(struct rmpool_nl *nl, const struct rmpool_nl_node **node)
 {
 	(void)nl;
-	*found = &node;
+	*node = &this_node;
 	return 0;
 }
 
@@ -471,7 +490,7 @@ int rmpool_nl_event(struct rmpool_nl *nl, const struct rmpool_nl_event **event)
 		{ .kind = RMPOOL_NL_PEER, .change = RMPOOL_EVENT_CHANGED, .peer = &peers[0] },
 		{ .kind = RMPOOL_NL_DEVICE, .change = RMPOOL_EVENT_NEW,
 		  .device = &devices[1] },
-		{ .kind = RMPOOL_NL_NODE, .change = RMPOOL_EVENT_CHANGED, .node = &node },
+		{ .kind = RMPOOL_NL_NODE, .change = RMPOOL_EVENT_CHANGED, .node = &this_node },
 	};
 	char byte;
 

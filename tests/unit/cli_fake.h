@@ -79,4 +79,8 @@ void tool_line(struct tool tool, char *line, size_t room);
 #define tool_run(...) \
 	tool_run_words(-1, (const char *const[]){ __VA_ARGS__, NULL })
 
+/* Before each test: fake_reset(). */
+int setup(void **state);
+void assert_has(const char *text, const char *part);
+
 #endif

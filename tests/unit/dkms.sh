@@ -82,6 +82,7 @@ traces()
 	dkms status rmpool
 }
 
+# shellcheck disable=SC2317 # check calls it
 status_is()	# KERNEL STATE
 {
 	dkms status rmpool | grep -q "$1, x86_64: $2"

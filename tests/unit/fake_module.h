@@ -27,23 +27,23 @@
 
 #include "internal.h"
 
-#define RING_PAGE 4096		/* where the ring is in the memory file */
+#define RING_PAGE 4096UL		/* where the ring is in the memory file */
 
 static int (*answer)(unsigned long command, void *arg);
 static unsigned int calls;
 
-int ioctl(int fd, unsigned long command, ...)
+int ioctl(int fd, unsigned long request, ...)
 {
 	va_list args;
 	void *arg;
 	int ret;
 
 	(void)fd;
-	va_start(args, command);
+	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
 	calls++;
-	ret = answer(command, arg);
+	ret = answer(request, arg);
 	if (!ret)
 		return 0;
 	errno = -ret;
@@ -80,7 +80,7 @@ static inline int set_up(void **state)
 {
 	(void)state;
 	memory_file = memfd_create("ring", MFD_CLOEXEC);
-	if (memory_file < 0 || ftruncate(memory_file, 4 * RING_PAGE))
+	if (memory_file < 0 || ftruncate(memory_file, (off_t)(4 * RING_PAGE)))
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory_file);
 	return 0;

@@ -24,6 +24,7 @@ check()		# NAME COMMAND...
 	fi
 }
 
+# shellcheck disable=SC2317 # check calls it
 same_lists()	# TWO TEXTS
 {
 	[ -n "$1" ] && diff <(echo "$1") <(echo "$2")
@@ -34,22 +35,25 @@ parameters=$(sed -nz 's/,\n[[:blank:]]*"/, "/g; p' kmod/*.c |
 	sed -n 's/^MODULE_PARM_DESC(\([a-z_]*\), "\(.*\)");$/\1 \2/p' |
 	sed -E 's/^([a-z_]+) .*(default |\()([0-9]+)[ :)].*/\1 \3/; s/^([a-z_]+) .*[^0-9 ].*/\1/' | sort)
 # Of the README: "name default" or "name".
+# shellcheck disable=SC2016 # the backquotes are those of Markdown
 table=$(sed -n '/^## Module parameters/,/^## /s/^| `\([a-z_]*\)`\*\? |[^|]*| *\([^|]*[^ |]\) *|.*/\1 \2/p' README.md |
 	sed -E '/ [0-9]+$/!s/ .*//' | sort)
 check "module parameters" same_lists "$parameters" "$table"
 
 changeable=$(grep -h '^module_param' kmod/*.c | sed -n 's/^[a-z_]*(\([a-z_]*\),.*0644);/\1/p' | sort)
+# shellcheck disable=SC2016 # as above
 starred=$(sed -n 's/^| `\([a-z_]*\)`\* |.*/\1/p' README.md | sort)
 check "which of them can be changed" same_lists "$changeable" "$starred"
 
+# shellcheck disable=SC2016 # as above
 program=$(sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d')
 check "the program is hello.c" same_lists "$(cat docs/examples/hello.c)" "$program"
 
 missing=
 for link in $(grep -o '](\([^)#]*\))' README.md docs/*.md | sed 's/:](/ /; s/)$//' |
-	while read -r file link; do
-		case $link in http*) continue ;; esac
-		echo "$(dirname "$file")/$link"
+	while read -r file target; do
+		case $target in http*) continue ;; esac
+		echo "$(dirname "$file")/$target"
 	done); do
 	[ -e "$link" ] || missing+=" $link"
 done

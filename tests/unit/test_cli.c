@@ -15,13 +15,6 @@
 
 #include "cli_fake.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	fake_reset();
-	return 0;
-}
-
 static json_t *parse(const char *text)
 {
 	json_error_t error;
@@ -30,12 +23,6 @@ static json_t *parse(const char *text)
 	if (!root)
 		fail_msg("not JSON: %s in %s", error.text, text);
 	return root;
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 static const char *const all_commands[] = {
@@ -58,7 +45,7 @@ static void test_help(void **state)
 	for (i = 0; all_commands[i]; i++)
 		assert_has(result->out, all_commands[i]);
 	for (i = 0; all_commands[i]; i++) {
-		strcpy(copy, all_commands[i]);
+		snprintf(copy, sizeof(copy), "%s", all_commands[i]);
 		second = strchr(copy, ' ');
 		if (second)
 			*second++ = 0;
@@ -106,7 +93,7 @@ static void test_usage(void **state)
 	assert_int_equal(tool_run("get", "b/kv", "1KB", "f")->code, 2);
 	assert_int_equal(tool_run("get", "b/kv", "1", "-", "-j")->code, 2);
 	assert_int_equal(tool_run("serve", "x")->code, 2);
-	result = tool_run("node", "set", "nam=x");
+	result = tool_run("node", "set", "nme=x");
 	assert_int_equal(result->code, 2);
 	assert_has(result->err, "did you mean name?");
 	assert_int_equal(tool_run("node", "set", "accept=maybe")->code, 2);

@@ -20,46 +20,11 @@
 #include <jansson.h>
 
 #include "cli_fake.h"
+#include "cli_files.h"
 
 #define SHA256_ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 /* of 3 MiB of zeros */
 #define SHA256_ZEROS "bbd05cf6097ac9b1f89ea29d2542c1b7b67ee46848393895f5a9e43fa1f621e5"
-
-static char folder[] = "/tmp/rmpool-test-XXXXXX";
-static char source[64], saved[64];
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(source, sizeof(source), "%s/source", folder);
-	snprintf(saved, sizeof(saved), "%s/saved", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	fake_reset();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	unlink(source);
-	unlink(saved);
-	if (rmdir(folder) || mkdir(folder, 0700))
-		return -1;
-	return fake->opened || fake->registered || fake->pinned ? -1 : 0;
-}
 
 static void write_text(const char *path, const char *text)
 {
@@ -68,12 +33,6 @@ static void write_text(const char *path, const char *text)
 	assert_non_null(file);
 	fputs(text, file);
 	assert_int_equal(fclose(file), 0);
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 #define START(...) \
@@ -88,7 +47,7 @@ static void test_file(void **state)
 
 	(void)state;
 	write_text(source, "abc");
-	tool = START("kv", "--file", source, "--save", saved);
+	tool = START("kv", "--file", source, "--save", target);
 	tool_line(tool, line, sizeof(line));
 	assert_string_equal(line,
 		"ready: a/kv+0, 3 bytes, peers may read and write; Ctrl-C ends");
@@ -106,7 +65,7 @@ static void test_file(void **state)
 	assert_int_equal(result->code, 0);
 	assert_string_equal(result->out, "withdrawn: a/kv\n");
 	assert_string_equal(result->err, "");
-	file = fopen(saved, "r");
+	file = fopen(target, "r");
 	assert_non_null(file);
 	assert_int_equal(fread(bytes, 1, sizeof(bytes), file), 3);
 	assert_memory_equal(bytes, "abc", 3);
@@ -175,7 +134,7 @@ static void test_wrong(void **state)
 	write_text(source, "abc");
 	result = tool_run("serve", "kv", "-f", source, "-s", "2");
 	assert_int_equal(result->code, 2);
-	assert_has(result->err, "larger than --size");
+	assert_has(result->err, "larger than --size, 2 bytes");
 	result = tool_run("serve", "taken", "-f", source);
 	assert_int_equal(result->code, 1);
 	assert_has(result->err, "in use on this node");
@@ -190,6 +149,20 @@ static void test_wrong(void **state)
 	result = tool_run("serve", "kv", "-f", source);
 	assert_int_equal(result->code, 2);
 	assert_has(result->err, "empty");
+	result = tool_run("serve", "kv", "-s", "0");
+	assert_int_equal(result->code, 2);
+	assert_has(result->err, "--size above 0");
+	/* Not the value that stands for "the next free offset". */
+	result = tool_run("serve", "kv", "-s", "1", "-o", "0xffffffffffffffff");
+	assert_int_equal(result->code, 2);
+	assert_has(result->err, "more than 64 bits");
+	/* What cannot be saved is told before anything is published. */
+	result = tool_run("serve", "kv", "-s", "1", "--save", "/no/such/file");
+	assert_int_equal(result->code, 1);
+	assert_has(result->err, "/no/such/file: No such file");
+	result = tool_run("serve", "kv", "-s", "1", "--save", folder);
+	assert_int_equal(result->code, 1);
+	assert_has(result->err, "Is a directory");
 	fake->memlock = 1 << 20;
 	result = tool_run("serve", "kv", "-s", "2M");
 	assert_int_equal(result->code, 1);

@@ -21,47 +21,9 @@
 #include <jansson.h>
 
 #include "cli_fake.h"
-
-static char folder[] = "/tmp/rmpool-test-XXXXXX";
-static char source[64], target[64], other[64];
+#include "cli_files.h"
 
 enum { READ_WRITE = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE };
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(source, sizeof(source), "%s/source", folder);
-	snprintf(target, sizeof(target), "%s/target", folder);
-	snprintf(other, sizeof(other), "%s/other", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	fake_reset();
-	return 0;
-}
-
-/* Also finds files that should not have been left: rmdir() fails. */
-static int teardown(void **state)
-{
-	(void)state;
-	unlink(source);
-	unlink(target);
-	unlink(other);
-	if (rmdir(folder) || mkdir(folder, 0700))
-		return -1;
-	return fake->opened || fake->registered || fake->pinned ? -1 : 0;
-}
 
 /* A byte that tells its place, with no period of a power of two. */
 static unsigned char pattern(size_t index, unsigned int seed)
@@ -93,12 +55,6 @@ static void assert_file(const char *path, const unsigned char *bytes, size_t len
 	assert_memory_equal(now, bytes, length);
 	fclose(file);
 	free(now);
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 static const size_t lengths[] = {
@@ -219,14 +175,19 @@ static void test_refused(void **state)
 		2000, 1000, RMPOOL_ACCESS_REMOTE_READ, 0 };
 	fake->regions[2] = (struct rmpool_region_desc){
 		3000, 1000, RMPOOL_ACCESS_REMOTE_WRITE, 0 };
-	refused("b/kv", NULL, 1, "the segment has no memory at offset 1000");
+	refused("b/kv", NULL, 1, "the segment has no memory at offset 1000, the next begins at 2000");
 	refused("b/kv+2000", NULL, 4, "peers may not write at offset 2000");
-	refused("b/kv+3000", NULL, 1, "the segment ends at 4000");
+	refused("b/kv+3000", NULL, 1,
+		"the segment ends at 4000: no room for 2000 bytes from offset 3000 on");
 	refused("b/kv+2K", "all", 4, "peers may not read at offset 3000");
 	refused("b/kv", "1001", 1, "no memory at offset 1000");
 	refused("b/kv+3900", "5G", 4, "may not read at offset 3900");
-	refused("b/kv+4001", "all", 1, "the segment ends at 4000");
-	refused("b/kv+0xffffffffffffffff", "0xffffffffffffffff", 1, "ends at 4000");
+	refused("b/kv+4001", "all", 1, "ends at 4000: it has no more bytes at offset 4001");
+	refused("b/kv+0xffffffffffffffff", "0xffffffffffffffff", 1,
+		"it has no more bytes at offset 18446744073709551615");
+	refused("b/kv+4K", "0xfffffffffffffffe", 1,
+		"it has no 18446744073709551614 bytes from offset 4096 on");
+	refused("b/kv", "some", 2, "not a number of bytes, and not 'all'");
 	refused("b/other", "1", 1, "rmpool peer add");
 	refused("silent/kv", "1", 5, "did not answer");
 	assert_int_equal(fake->timeout_ms, 30000);
@@ -367,7 +328,7 @@ static void test_pipes(void **state)
 	close(fds[1]);
 	result = tool_run_words(fds[0], put);
 	assert_int_equal(result->code, 1);
-	assert_has(result->err, "the segment ends at 12");
+	assert_has(result->err, "the segment ends at 12: no room for more bytes at offset 12");
 	close(fds[0]);
 	/* Just as much. */
 	assert_int_equal(pipe(fds), 0);

@@ -8,11 +8,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "args.h"
+#include "output.h"
 #include "pipeline.h"
 #include "progress.h"
 #include "units.h"
@@ -110,15 +113,15 @@ static void test_nearest(void **state)
 {
 	static const char *const words[] = { "peer", "put", "get", "serve", "segment", "info",
 					     "monitor", NULL };
-	static const char *const options[] = { "read-only", "save", "size", NULL };
+	static const char *const long_options[] = { "read-only", "save", "size", NULL };
 
 	(void)state;
 	assert_string_equal(nearest_word("pear", words), "peer");
-	assert_string_equal(nearest_word("seve", words), "serve");
+	assert_string_equal(nearest_word("srve", words), "serve");
 	assert_string_equal(nearest_word("mnoitor", words), "monitor");
 	assert_string_equal(nearest_word("seg", words), "segment");
 	assert_string_equal(nearest_word("peers", words), "peer");
-	assert_string_equal(nearest_word("readonly", options), "read-only");
+	assert_string_equal(nearest_word("readonly", long_options), "read-only");
 	assert_null(nearest_word("x", words));
 	assert_null(nearest_word("completely", words));
 	assert_null(nearest_word("", words));
@@ -232,6 +235,34 @@ static void test_progress(void **state)
 			    "put  1 MiB  1.05 MB/s");
 }
 
+/* An error wipes the line of progress away and stands alone. */
+static void test_error_after_progress(void **state)
+{
+	struct progress progress = { .wanted = true, .verb = "put", .total = 8 };
+	int before = dup(STDERR_FILENO);
+	FILE *file = tmpfile();
+	char text[512];
+	size_t got;
+
+	(void)state;
+	assert_true(before >= 0);
+	assert_non_null(file);
+	fflush(stderr);
+	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+	progress_update(&progress, 2);
+	fail_text(EXIT_FAILED, "put", "went wrong");
+	fail_text(EXIT_FAILED, "put", "again");
+	fflush(stderr);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	rewind(file);
+	got = fread(text, 1, sizeof(text) - 1, file);
+	text[got] = 0;
+	fclose(file);
+	assert_ptr_equal(strstr(text, "\r\033[Kput  25 %"), text);
+	assert_non_null(strstr(text, "\r\033[Krmpool: put: went wrong\nrmpool: put: again\n"));
+}
+
 static void test_regions(void **state)
 {
 	enum { R = RMPOOL_ACCESS_REMOTE_READ, W = RMPOOL_ACCESS_REMOTE_WRITE };
@@ -279,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_wrong_options),
 		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_error_after_progress),
 		cmocka_unit_test(test_regions),
 	};
 

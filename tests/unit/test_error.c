@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -50,7 +51,7 @@ static void every_reason_has_its_own_text(void **state)
 		assert_null(strstr(rmpool_error(), strerror(EINVAL)));
 		assert_memory_equal(rmpool_error_detail(), &detail,
 				    sizeof(detail));
-		strcpy(texts[i], rmpool_error());
+		snprintf(texts[i], sizeof(texts[i]), "%s", rmpool_error());
 		for (size_t j = 0; j < i; j++) {
 			assert_string_not_equal(texts[i], texts[j]);
 			assert_string_not_equal(rmpool_reason_name(reasons[i]),

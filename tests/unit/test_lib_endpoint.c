@@ -31,7 +31,7 @@ static void accepts(void **state)
 		{ "10.0.0.1:13579", "10.0.0.1", 13579, AF_INET, 0,
 		  "v1:10.0.0.1:13579" },
 		{ "v1:10.0.0.1:1", "10.0.0.1", 1, AF_INET, 0, NULL },
-		{ "v1:255.255.255.255:65535", "255.255.255.255", 65535, AF_INET,
+		{ "v1:223.255.255.255:65535", "223.255.255.255", 65535, AF_INET,
 		  0, NULL },
 		{ "v1:[fd00::7]:99", "fd00::7", 99, AF_INET6, 0, NULL },
 		{ "[FD00:0:0:0:0:0:0:7]:99", "fd00::7", 99, AF_INET6, 0,
@@ -141,6 +141,9 @@ static void refuses(void **state)
 		{ "0.0.0.0:13579", EADDRNOTAVAIL, "any address" },
 		{ "[::]:13579", EADDRNOTAVAIL, "any address" },
 		{ "[::ffff:0.0.0.0]:13579", EADDRNOTAVAIL, "any address" },
+		{ "224.0.0.1:13579", EADDRNOTAVAIL, "multicast" },
+		{ "255.255.255.255:13579", EADDRNOTAVAIL, "broadcast" },
+		{ "[ff02::1]:13579", EADDRNOTAVAIL, "multicast" },
 	};
 	struct rmpool_endpoint e, before;
 
@@ -163,15 +166,15 @@ static void refuses_long_hosts(void **state)
 
 	(void)state;
 	memset(text, 'a', sizeof(text));
-	strcpy(text + 253, ":1");
+	memcpy(text + 253, ":1", 3);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), 0);
 	memset(text, 'a', sizeof(text));
-	strcpy(text + 254, ":1");
+	memcpy(text + 254, ":1", 3);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), -EINVAL);
 	assert_non_null(strstr(rmpool_error(), "too long"));
 	memset(text, '1', sizeof(text));
 	text[0] = '[';
-	strcpy(text + 390, "]:1");
+	memcpy(text + 390, "]:1", 4);
 	assert_int_equal(rmpool_endpoint_parse(text, 0, &e), -EINVAL);
 }
 

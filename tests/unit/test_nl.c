@@ -114,15 +114,15 @@ int mnl_socket_close(struct mnl_socket *nl)
 }
 
 ssize_t mnl_socket_sendto(const struct mnl_socket *nl, const void *request,
-			  size_t length)
+			  size_t size)
 {
 	const struct nlmsghdr *nlh = request;
 
 	assert_false(nl->events);
-	assert_int_equal(nlh->nlmsg_len, length);
+	assert_int_equal(nlh->nlmsg_len, size);
 	sent++;
 	kernel(nlh);
-	return (ssize_t)length;
+	return (ssize_t)size;
 }
 
 ssize_t mnl_socket_recvfrom(const struct mnl_socket *nl, void *buf,
@@ -388,8 +388,9 @@ struct seen {
 
 static int see(struct seen *seen, const char *name)
 {
-	strcat(seen->names, name);
-	strcat(seen->names, " ");
+	size_t used = strlen(seen->names);
+
+	snprintf(seen->names + used, sizeof(seen->names) - used, "%s ", name);
 	return seen->stop && !strcmp(name, "two") ? seen->stop : 0;
 }
 

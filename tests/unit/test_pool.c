@@ -77,7 +77,7 @@ static void names_the_group(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(fchmod(fd, 0640), 0);
+	assert_int_equal(fchmod(fd, 0660), 0);
 	close(fd);
 	answer = answer_info;
 	if (geteuid() == 0) {
@@ -87,14 +87,18 @@ static void names_the_group(void **state)
 		assert_int_equal(seteuid(65534), 0);
 		ret = rmpool_open(&pool, file, 0);
 		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(chown(file, 0, 1), 0);
+		assert_int_equal(seteuid(65534), 0);
+		says("it is for root, mode 0660: install the udev rule");
+		assert_int_equal(rmpool_open(&pool, file, 0), -EACCES);
+		says("it is for group daemon, mode 0660: add the user");
+		assert_int_equal(seteuid(0), 0);
 		assert_int_equal(setegid(0), 0);
 		assert_int_equal(ret, -EACCES);
-		says("it is for group root, mode 0640");
 	} else {
 		assert_int_equal(chmod(file, 0), 0);
 		assert_int_equal(rmpool_open(&pool, file, 0), -EACCES);
-		says("it is for group ");
-		says("mode 0000");
+		says("it is for root, mode 0000");
 	}
 	unlink(file);
 }

@@ -213,11 +213,9 @@ static int wait_ring(unsigned long command, void *arg)
 
 /* The ring as the kernel sees it, through a mapping of its own. */
 struct kernel_ring {
-	_Atomic uint32_t head;
-	char pad[60];
-	_Atomic uint32_t tail;
-	char pad2[60];
-	struct rmpool_completion entries[ENTRIES];
+	_Alignas(64) _Atomic uint32_t head;
+	_Alignas(64) _Atomic uint32_t tail;
+	_Alignas(64) struct rmpool_completion entries[ENTRIES];
 };
 
 static void uses_a_ring(void **state)

@@ -20,11 +20,9 @@
 #define ENTRIES 16
 
 struct fake {
-	_Atomic uint32_t head;
-	uint32_t pad[15];
-	_Atomic uint32_t tail;
-	uint32_t pad2[15];
-	struct rmpool_completion entries[ENTRIES];
+	_Alignas(64) _Atomic uint32_t head;
+	_Alignas(64) _Atomic uint32_t tail;
+	_Alignas(64) struct rmpool_completion entries[ENTRIES];
 };
 
 static const struct rmpool_ring_setup setup = {
@@ -116,16 +114,16 @@ static void survives_broken_counters(void **state)
 	(void)state;
 	assert_int_equal(rmpl_ring_init(&ring, &fake, &setup), 0);
 	/* The tail is out of reach: nothing is read, nothing is moved. */
-	fake.tail = ENTRIES + 1;
+	atomic_store(&fake.tail, ENTRIES + 1);
 	assert_int_equal(rmpl_ring_unread(&ring), ENTRIES);
 	assert_int_equal(rmpl_ring_take(&ring, out, ENTRIES), -EIO);
 	assert_int_equal(fake.head, 0);
-	fake.tail = 0u - 1;
+	atomic_store(&fake.tail, 0u - 1);
 	assert_int_equal(rmpl_ring_take(&ring, out, ENTRIES), -EIO);
 
 	/* The shared head was written over: our own counts. */
-	fake.tail = 2;
-	fake.head = 77;
+	atomic_store(&fake.tail, 2);
+	atomic_store(&fake.head, 77);
 	assert_int_equal(rmpl_ring_take(&ring, out, ENTRIES), 2);
 	assert_int_equal(fake.head, 2);
 	rmpl_ring_destroy(&ring);

@@ -5,8 +5,9 @@
  * Rules that hold for every ioctl here:
  *
  *  - Structures have no holes, are the same for 32-bit and 64-bit callers, and
- *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: missing
- *    bytes count as zero, unknown bytes that are not zero give E2BIG.
+ *    grow at their end only. The kernel reads _IOC_SIZE(cmd) bytes: those that
+ *    an earlier version did not have count as zero, unknown bytes that are not
+ *    zero give E2BIG, less than the first version has gives EINVAL.
  *  - Flags and reserved fields that are not described must be zero (EINVAL).
  *  - The structure is copied back whether the call succeeds or fails, so that
  *    output fields such as &struct rmpool_error can say why it failed.
@@ -159,9 +160,9 @@ struct rmpool_ring_setup {
 };
 
 /* What may be done with the memory of a region. */
-#define RMPOOL_ACCESS_LOCAL_WRITE	(1U << 0)	/* own gets may write it */
-#define RMPOOL_ACCESS_REMOTE_READ	(1U << 1)	/* peers may get from it */
-#define RMPOOL_ACCESS_REMOTE_WRITE	(1U << 2)	/* peers may put to it */
+#define RMPOOL_ACCESS_LOCAL_WRITE	0x1U	/* own gets may write it */
+#define RMPOOL_ACCESS_REMOTE_READ	0x2U	/* peers may get from it */
+#define RMPOOL_ACCESS_REMOTE_WRITE	0x4U	/* peers may put to it */
 #define RMPOOL_ACCESS_ALL		(RMPOOL_ACCESS_LOCAL_WRITE | \
 					 RMPOOL_ACCESS_REMOTE_READ | \
 					 RMPOOL_ACCESS_REMOTE_WRITE)
@@ -344,7 +345,7 @@ struct rmpool_request {
 /* Some slices were still with the device when the request was reported: their
  * bytes may yet be written (put: at the peer, get: in local memory).
  */
-#define RMPOOL_COMPLETION_UNKNOWN	(1U << 0)
+#define RMPOOL_COMPLETION_UNKNOWN	0x1U
 
 /**
  * struct rmpool_completion - how one request ended
@@ -443,7 +444,7 @@ struct rmpool_wait {
 	__u32 reserved;
 };
 
-#define RMPOOL_CANCEL_ALL	(1U << 0)	/* all requests of the file */
+#define RMPOOL_CANCEL_ALL	0x1U	/* all requests of the file */
 
 /**
  * struct rmpool_cancel - end requests early

@@ -7,7 +7,7 @@
  * Commands that change something need CAP_NET_ADMIN; so does joining the
  * multicast group. Dumps of segments and regions show a caller without
  * CAP_NET_ADMIN only those of its own user. Errors carry a text in the
- * extended acknowledgement.
+ * extended acknowledgment.
  */
 #ifndef _UAPI_LINUX_RMPOOL_NETLINK_H
 #define _UAPI_LINUX_RMPOOL_NETLINK_H

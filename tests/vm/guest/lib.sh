@@ -79,7 +79,7 @@ check_fails()	# NAME TEXT COMMAND [ARG...]
 # "skip TEST: WHY". It must end well unless one of them failed.
 check_lines()	# NAME COMMAND [ARG...]
 {
-	local name=$1 line told= bad= status=
+	local name=$1 line told='' bad='' status=''
 
 	shift
 	while IFS= read -r line; do
@@ -94,7 +94,7 @@ check_lines()	# NAME COMMAND [ARG...]
 		".exit "*) status=${line#.exit } ;;
 		*) echo "$line" ;;
 		esac
-	done < <("$@" 2>&1; echo; echo ".exit $?")
+	done < <("$@" 2>&1; status=$?; echo; echo ".exit $status")
 	if [ -z "$told" ] || { [ "$status" != 0 ] && [ -z "$bad" ]; }; then
 		not_ok "$name" "exit $status, ${told:-no} tests told"
 		return 1
@@ -115,9 +115,12 @@ same()		# NAME WANTED GOT
 
 # ---- waiting: always for a condition, always with a limit ------------------
 
+# VM_SLOW is the factor for all time limits (1 but for the test kernel): vmctl's waits
+# have it as well, a limit in a suite that is not one of these functions needs it.
+
 wait_until()	# SECONDS COMMAND [ARG...]
 {
-	local end=$((SECONDS + $1 + 1))
+	local end=$((SECONDS + $1 * VM_SLOW + 1))
 
 	shift
 	until "$@"; do

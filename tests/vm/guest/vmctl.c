@@ -67,6 +67,7 @@ static int try_ports(void)
 	dir = opendir(PORTS);
 	if (!dir)
 		die("no %s: not in a test VM?", PORTS);
+	/* cppcheck-suppress readdirCalled ; only readdir() of one stream is shared */
 	while (fd < 0 && (e = readdir(dir))) {
 		FILE *f;
 
@@ -168,10 +169,10 @@ struct arg {
 static int call(int fd, int argc, const struct arg *argv)
 {
 	static char frame[FRAME_MAX], line[64 * 1024];
-	char id[17], text[1];
+	char id[17], *text;
 	uint64_t rnd;
 	size_t n;
-	int status, where;
+	int status;
 
 	if (getrandom(&rnd, sizeof(rnd), GRND_NONBLOCK) != sizeof(rnd))
 		rnd = (uint64_t)getpid() << 32 | (uint64_t)argc;
@@ -188,11 +189,10 @@ static int call(int fd, int argc, const struct arg *argv)
 	while (read_line(fd, line, sizeof(line)) >= 0) {
 		if (strncmp(line, "R ", 2) || strncmp(line + 2, id, 16))
 			continue;
-		where = 0;
-		if (sscanf(line + 18, " %d %n%c", &status, &where, text) < 1)
+		status = (int)strtol(line + 18, &text, 10);
+		if (text == line + 18)
 			die("answer not understood: %s", line);
-		if (where)
-			print_unescaped(line + 18 + where);
+		print_unescaped(text + strspn(text, " "));
 		fflush(stdout);
 		return status;
 	}

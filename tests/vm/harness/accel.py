@@ -19,7 +19,8 @@ def _trial(kernel, initramfs):
     try:
         done = subprocess.run(
             command + ["-serial", "stdio"], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TRIAL_SECONDS, check=False)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+            timeout=TRIAL_SECONDS * kernel.slow)
     except subprocess.TimeoutExpired:
         return False
     except FileNotFoundError:

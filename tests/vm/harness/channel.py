@@ -153,7 +153,8 @@ class Channel:
         def over():
             return condition() or (others and others <= self.left)
         try:
-            await asyncio.wait_for(self.changed.wait_for(over), float(seconds))
+            await asyncio.wait_for(self.changed.wait_for(over),
+                                   float(seconds) * self.session.slow)
         except asyncio.TimeoutError:
             raise Refused("") from None
         if not condition():

@@ -16,8 +16,9 @@ BAD = re.compile(
     r"double free|Out of memory: Killed"
 )
 
-# After these there is little to wait for.
-FATAL = re.compile(r"\bBUG: |\bOops\b|general protection|Kernel panic|unable to handle")
+# After these there is little to wait for: what ran is dead, perhaps with locks held.
+FATAL = re.compile(
+    r"\bOops\b|general protection|Kernel panic|unable to handle|BUG: (?:kernel NULL|spinlock|rwlock)")
 
 # Whole, known lines of stock kernels that match BAD by their words only.
 NOISE = [re.compile(p) for p in (

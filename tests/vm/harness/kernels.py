@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Kernels that a VM can boot: installed packages by version, or any image."""
+"""Kernels that a VM can boot: installed packages by version, the test kernel, or any image."""
 
 import re
 from pathlib import Path
+
+from .testkernel import TestKernel, TestKernelError
+
+# The test kernel checks itself at every step: all time limits of the harness and of
+# lib.sh are so many times as long there.
+TEST_KERNEL_SLOW = 5
 
 
 class KernelError(Exception):
@@ -10,13 +16,15 @@ class KernelError(Exception):
 
 
 class Kernel:
-    """An image, its modules, and its full version."""
+    """An image, its modules, its full version, and what to expect of it."""
 
-    def __init__(self, label, version, image, modules):
+    def __init__(self, label, version, image, modules, slow=1, cmdline=""):
         self.label = label          # what the user called it: "6.1"
         self.version = version      # "6.1.0-57-amd64"
         self.image = Path(image)
         self.modules = Path(modules)
+        self.slow = slow            # factor for time limits
+        self.cmdline = cmdline
 
     @property
     def headers(self):
@@ -46,8 +54,22 @@ def installed(label, root=Path("/")):
     return max(found, key=lambda k: _version_key(k.version))
 
 
+def test_kernel(label):
+    """The test kernel, "test" or "test-VARIANT", as tests/kernel/build left it."""
+    try:
+        kernel = TestKernel(label[len("test-"):])
+        # Each report, not only KASAN's first: one may come before the module is loaded.
+        return Kernel(label, kernel.modules.name, kernel.image, kernel.modules,
+                      TEST_KERNEL_SLOW, "kasan_multi_shot")
+    except TestKernelError as why:
+        raise KernelError(why) from None
+
+
 def find(text):
-    """A series, a version, or "IMAGE:MODULES" (a modules directory of a built kernel)."""
+    """A series, a version, "test", "test-VARIANT", or "IMAGE:MODULES" (a modules
+    directory of a built kernel)."""
+    if text == "test" or text.startswith("test-"):
+        return test_kernel(text)
     if ":" not in text:
         return installed(text)
     image, modules = (Path(p).resolve() for p in text.split(":", 1))

@@ -34,6 +34,11 @@ class Suite:
     alone: int = 0
     kernels: list = field(default_factory=list)
 
+    def runs_on(self, label):
+        """Whether it is for a kernel: "test" stands for its variants, too."""
+        return not self.kernels or any(
+            label == k or label.startswith((k + ".", k + "-")) for k in self.kernels)
+
     @property
     def needs(self):
         """Suites with the same needs share a boot."""
