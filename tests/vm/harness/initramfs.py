@@ -122,7 +122,7 @@ def build(kernel):
         name = _module_name(path) + ".ko"
         names.append(name)
         archive.file("modules/" + name, _plain(kernel.modules / path))
-    archive.file("modules/order", "\n".join(names).encode() + b"\n")
+    archive.file("modules/order", "".join(f"{name}\n" for name in names).encode())
 
     VM_BUILD.mkdir(parents=True, exist_ok=True)
     for old in VM_BUILD.glob(f"initramfs-{kernel.version}-*.cpio"):
