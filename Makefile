@@ -30,8 +30,8 @@ TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
-.PHONY: all help module kunit lib tools deps demo check vm test-kernel vmctl unit coverage fuzz \
-	lint clean \
+.PHONY: all help module kunit lib tools deps demo check check-all check-long vm test-kernel vmctl \
+	unit coverage fuzz lint clean \
 	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
 
 all: lib tools module-if-possible
@@ -48,6 +48,8 @@ help:
 	@echo '  demo           two virtual machines share memory, with a real file'
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
 	@echo '                 T=name selects suites, K=6.1 or K=test a kernel'
+	@echo '  check-all      more of each test, and on the test kernel as well: an hour'
+	@echo '  check-long     most of each test: hours'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12|test, PAIR=1)'
 	@echo '  test-kernel    build a Linux 6.12 that looks for mistakes into ~/.cache/rmpool'
 	@echo '                 (VARIANT=kmemleak|kcsan|kcov)'
@@ -270,6 +272,12 @@ check:
 	@tests/deps.sh --if-missing
 	$(call built-kernel,$(K))
 	@tests/run.py $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
+
+# More of it, and on the test kernel as well: up to an hour, and hours.
+check-all check-long:
+	@tests/deps.sh --if-missing --test-kernel
+	@tests/kernel/build
+	@tests/run.py --level $(@:check-%=%) $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
 
 demo:
 	@tests/deps.sh --if-missing

@@ -52,17 +52,20 @@ def main():
         done = subprocess.run([program], cwd=TREE, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             print(done.stdout)
-            print(f"{program} failed")
+            print(f"not ok coverage of {source}: its suite failed")
             status = 1
             continue
         counts = lines_run(program, source)
         missed = sorted(n for n, count in counts.items() if not count)
         percent = 100 * (len(counts) - len(missed)) / len(counts) if counts else 0
-        text = f"{source:20} {percent:5.1f} % of {len(counts)} lines"
-        print(f"{text}, without {ranges(missed)}" if missed else text, flush=True)
+        text = f"coverage of {source}: {percent:.1f} % of {len(counts)} lines"
+        if missed:
+            text += f", without {ranges(missed)}"
         if percent < args.least:
-            print(f"{source}: less than {args.least:g} %")
+            print(f"not ok {text}: less than {args.least:g} %", flush=True)
             status = 1
+        else:
+            print(f"ok {text}", flush=True)
     return status
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-# vm: kernels=test module=0 rxe=0 timeout=900 mem=3072
+# vm: kernels=test module=0 rxe=0 level=all timeout=900 mem=3072
 #
-# The KUnit suites, a module each. KUNIT_SEED=n in the environment of the harness
-# has no way in here: to repeat a run, insmod one in a shell (make vm KERNEL=test).
+# The KUnit suites, a module each.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 
 run_suite()	# MODULE
@@ -13,7 +12,7 @@ run_suite()	# MODULE
 	# shellcheck disable=SC2086 # a list of names
 	[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
 	lines=$(kernel_log | wc -l)
-	insmod "$ko" || return 1
+	insmod "$ko" seed="$RMPOOL_SEED" || return 1
 	kernel_log | tail -n +$((lines + 1)) | tee "$TMP/log" |
 		"$RMPOOL_TREE/tests/vm/guest/ktap"
 	grep -o 'rmp_[a-z_]*: seed=.*' "$TMP/log"

@@ -102,6 +102,11 @@ static inline void refcount_set(refcount_t *r, unsigned int n)
 	r->refs = n;
 }
 
+static inline unsigned int refcount_read(const refcount_t *r)
+{
+	return r->refs;
+}
+
 static inline bool refcount_inc_not_zero(refcount_t *r)
 {
 	if (!r->refs)
