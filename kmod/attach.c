@@ -209,7 +209,7 @@ void rmp_region_device_added(struct rmp_device *dev)
 	spin_unlock(&rmp_map_lock);
 
 	for (; (region = rmp_region_next(&id)); id++) {
-		if (!READ_ONCE(region->dead)) {
+		if (!READ_ONCE(region->dead) && !rmp_region_stale(region)) {
 			err = rmp_region_map_on(region, dev->index, false,
 						&ignored);
 			if (err)

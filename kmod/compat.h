@@ -102,6 +102,22 @@ static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
 }
 #endif
 
+/*
+ * The pages that are at @addr of another process, referenced, whatever its rights
+ * there; mmap_lock is held for reading. Missing ones are faulted in, as by reading;
+ * -EFAULT when that cannot be done without waiting for some process.
+ */
+static inline long rmp_get_pages(struct mm_struct *mm, unsigned long addr,
+				 unsigned long nr, struct page **pages)
+{
+#ifdef RMP_HAVE_GUP_REMOTE_VMAS
+	return get_user_pages_remote(mm, addr, nr, FOLL_FORCE, pages, NULL,
+				     NULL);
+#else
+	return get_user_pages_remote(mm, addr, nr, FOLL_FORCE, pages, NULL);
+#endif
+}
+
 #ifdef RMP_HAVE_VM_FLAGS_SET
 static inline void rmp_vm_flags_set(struct vm_area_struct *vma,
 				    vm_flags_t flags)

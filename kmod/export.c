@@ -304,6 +304,11 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 	bool any = at->device || at->chunk;
 	u32 i, room;
 
+	/* One that has become stale in the middle is told anew in the next walk. */
+	if (!any && rmp_region_stale(region)) {
+		run.access |= RMP_WIRE_STALE;
+		return keys_write_bare(w, &run);
+	}
 	for (; at->device < RMP_DEVICES_MAX; at->device++, at->chunk = 0) {
 		if (!run.access || !rmp_region_rkey(region, at->device, 0))
 			continue;

@@ -9,8 +9,8 @@
  * run in whichever context made room or brought work: the submitter, and the
  * completion handler, which leaves what is too much for it to a work item.
  *
- * A request that no rail reaches is parked, so that it does not stand before
- * others. Whoever makes a way, or may have made one, says so by rmp_flow_kick():
+ * A request that no rail reaches, or whose region is suspect (watch.c), is parked, so
+ * that it does not stand before others. Whoever makes a way, or may have made one, says so by rmp_flow_kick():
  * what is parked is then queued again.
  *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
@@ -59,9 +59,9 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status)
  */
 static s32 request_blocked(const struct rmp_request *req)
 {
-	if (READ_ONCE(req->region->dead))
+	if (READ_ONCE(req->region->dead) || rmp_region_stale(req->region))
 		return -ESTALE;
-	if (READ_ONCE(req->rr->revoked))
+	if (READ_ONCE(req->rr->revoked) || READ_ONCE(req->rr->stale))
 		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
 							       -ENOTCONN;
 	return 0;
@@ -128,7 +128,8 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	struct rmp_slice *slice;
 	struct rmp_qp *qp;
 
-	mask = request_rails(flow, req);
+	/* Who finds out what became of it kicks us. */
+	mask = rmp_region_suspect(req->region) ? 0 : request_rails(flow, req);
 	*nowhere = !mask;
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;

@@ -74,7 +74,9 @@ static int check_run(const struct rmp_wire_keys *run, u32 *nr_chunks)
 	u64 end, lead, chunks;
 
 	if (run->access & ~(RMPOOL_ACCESS_REMOTE_READ |
-			    RMPOOL_ACCESS_REMOTE_WRITE))
+			    RMPOOL_ACCESS_REMOTE_WRITE | RMP_WIRE_STALE))
+		return -EBADMSG;
+	if (run->access & RMP_WIRE_STALE && run->nr)
 		return -EBADMSG;
 	if (run->chunk_shift < RMP_WIRE_SHIFT_MIN ||
 	    run->chunk_shift > RMP_WIRE_SHIFT_MAX ||
@@ -98,11 +100,14 @@ static int check_run(const struct rmp_wire_keys *run, u32 *nr_chunks)
 	return 0;
 }
 
-static bool same_region(const struct rmp_rregion *rr,
+static bool same_region(const struct rmp_keycache *kc,
 			const struct rmp_wire_keys *run)
 {
+	const struct rmp_rregion *rr = kc->cur;
+	u32 access = rr->access | (kc->cur_stale ? RMP_WIRE_STALE : 0);
+
 	return rr->id == run->region && rr->offset == run->offset &&
-	       rr->length == run->length && rr->access == run->access &&
+	       rr->length == run->length && access == run->access &&
 	       rr->iova == run->iova && rr->iova_base == run->iova_base &&
 	       rr->chunk_shift == run->chunk_shift;
 }
@@ -113,7 +118,11 @@ static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 {
 	struct rmp_rregion *rr = xa_load(&kc->by_id, run->region);
 
+	kc->cur_stale = run->access & RMP_WIRE_STALE;
 	if (rr) {
+		/* What is stale stays so. */
+		if (rr->stale && !kc->cur_stale)
+			return -EBADMSG;
 		kc->cur = rr;
 		return 0;
 	}
@@ -126,7 +135,7 @@ static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 	rr->id = run->region;
 	rr->offset = run->offset;
 	rr->length = run->length;
-	rr->access = run->access;
+	rr->access = run->access & ~RMP_WIRE_STALE;
 	rr->iova = run->iova;
 	rr->iova_base = run->iova_base;
 	rr->chunk_shift = run->chunk_shift;
@@ -190,7 +199,7 @@ static int take_run(struct rmp_keycache *kc, const struct rmp_wire_keys *run)
 		if (ret)
 			return ret;
 	}
-	if (!same_region(kc->cur, run))
+	if (!same_region(kc, run))
 		return -EBADMSG;
 	if (!run->nr)
 		return run->first ? -EBADMSG : 0;
@@ -257,6 +266,9 @@ int rmp_keycache_commit(struct rmp_keycache *kc)
 	}
 	if (kc->cur_keys)
 		kc->cur_keys->usable = kc->cur_keys->devices;
+	/* Before the keys go: who finds none knows why. */
+	if (kc->cur_stale)
+		WRITE_ONCE(rr->stale, true);
 	rcu_assign_pointer(rr->rkeys, kc->cur_keys);
 	if (kc->cur_new) {
 		ret = insert_region(kc, rr);
@@ -380,6 +392,8 @@ struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 		ret = -ERANGE;
 	else if (access & ~rr->access)
 		ret = -EACCES;
+	else if (READ_ONCE(rr->stale))
+		ret = -ESTALE;
 	else if (!refcount_inc_not_zero(&rr->ref))
 		ret = -ENXIO;
 	rcu_read_unlock();
@@ -442,6 +456,8 @@ u32 rmp_keycache_list(struct rmp_keycache *kc, u64 *at, u32 first,
 				.offset = rr->offset,
 				.length = rr->length,
 				.access = rr->access,
+				.flags = READ_ONCE(rr->stale) ?
+					 RMPOOL_REGION_DESC_STALE : 0,
 			};
 			*at = rr->offset + rr->length;
 		} else {

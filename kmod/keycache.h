@@ -47,6 +47,7 @@ struct rmp_rkeys {
  * @chunk_shift: chunk of device address x: (x - iova_base) >> chunk_shift
  * @nr_chunks: how many
  * @revoked: no new slice may use it (READ_ONCE/WRITE_ONCE)
+ * @stale: neither, but it stays: its owner let go of the memory (likewise)
  * @rkeys: its keys, or NULL: not reachable; see rmp_rregion_remote()
  * @released: see @ref
  * @owner: for @released
@@ -62,6 +63,7 @@ struct rmp_rregion {
 	u32 chunk_shift;
 	u32 nr_chunks;
 	bool revoked;
+	bool stale;
 	struct rmp_rkeys __rcu *rkeys;
 	void (*released)(struct rmp_rregion *rr);
 	void *owner;
@@ -80,6 +82,7 @@ struct rmp_rregion {
  * @owner: given to each region
  * @cur: region whose runs are coming in, or NULL
  * @cur_new: whether it is not in @tree and @by_id yet
+ * @cur_stale: whether it is told to be stale
  * @cur_keys: its keys so far, or NULL
  * @cur_filled: keys there are of the last device in @cur_keys
  */
@@ -94,6 +97,7 @@ struct rmp_keycache {
 	/* the rest belongs to keycache.c */
 	struct rmp_rregion *cur;
 	bool cur_new;
+	bool cur_stale;
 	struct rmp_rkeys *cur_keys;
 	u32 cur_filled;
 };
@@ -117,8 +121,8 @@ void rmp_keycache_begin(struct rmp_keycache *kc);
  * another, by device and chunk, both upwards, so a region is complete when a
  * run of another region, or the end, follows: call rmp_keycache_commit() at the
  * end of the walk. When a later walk tells of a known region again, its keys
- * are replaced by those told then (devices come and go); all else must be as
- * it was.
+ * are replaced by those told then (devices come and go), and it may have become
+ * stale, for good; all else must be as it was.
  *
  * -EBADMSG (contradicts what is known, overlaps another region, bad geometry),
  * -ENOSPC (too many keys or regions), -ENOMEM. The cache stays usable, the
@@ -142,7 +146,8 @@ bool rmp_keycache_idle(struct rmp_keycache *kc);
  * rmp_keycache_find - region that covers a range
  *
  * Any context, no lock. A referenced region, or ERR_PTR: -ENXIO (no region at
- * @offset), -ERANGE (ends outside of it), -EACCES (@access is not granted).
+ * @offset), -ERANGE (ends outside of it), -EACCES (@access is not granted),
+ * -ESTALE (its owner let go of the memory).
  * @length may be 0: then @offset must be within a region or at its end.
  */
 struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,

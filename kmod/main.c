@@ -59,6 +59,10 @@ static const struct rmp_segment_ops segment_ops = {
 	.event = rmp_netlink_segment_event,
 };
 
+static const struct rmp_region_ops region_ops = {
+	.settled = rmp_peer_kick_flows,
+};
+
 static const struct rmp_peer_ops peer_ops = {
 	.flow_create = rmp_flow_create,
 	.flow_destroy = rmp_flow_destroy,
@@ -94,7 +98,7 @@ static int __init rmp_init(void)
 	ret = rmp_segment_init(&segment_ops);
 	if (ret)
 		goto peers_wq;
-	ret = rmp_region_init();
+	ret = rmp_region_init(&region_ops);
 	if (ret)
 		goto segment;
 	ret = rmp_transfer_init();

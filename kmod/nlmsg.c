@@ -251,5 +251,7 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		nla_put_u32(skb, RMPOOL_A_REGION_ACCESS, region->access) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_CHUNKS, region->nr_chunks) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_DEVICES, devices) ||
+		nla_put_u32(skb, RMPOOL_A_REGION_STATE,
+			    READ_ONCE(region->state)) ||
 		rmp_nl_put_owner(skb, region->mem->pid, region->mem->uid));
 }

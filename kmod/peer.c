@@ -354,6 +354,18 @@ struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID])
 	return found;
 }
 
+void rmp_peer_kick_flows(void)
+{
+	struct rmp_peer *peer;
+
+	mutex_lock(&rmp_peers_lock);
+	list_for_each_entry(peer, &rmp_peers, node) {
+		rmp_peer_ops->flow_kick(peer->flow);
+		cond_resched();
+	}
+	mutex_unlock(&rmp_peers_lock);
+}
+
 u32 rmp_peer_count(void)
 {
 	return READ_ONCE(rmp_nr_peers);

@@ -102,6 +102,8 @@ void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_put(struct rmp_peer *peer);
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
 u32 rmp_peer_count(void);
+/* What waits in the flow of any peer is looked at again. */
+void rmp_peer_kick_flows(void);
 
 /**
  * struct rmp_peer_info - a snapshot for dumps

@@ -2,8 +2,10 @@
 /*
  * Regions: pinned ranges of a process's memory, registered on every device.
  *
- * A region is made whole or not at all: charged, pinned, mapped on each device
- * (attach.c), put in its segment, and last made findable in its file. It ends
+ * A region is made whole or not at all: charged, watched (watch.c), pinned, mapped
+ * on each device (attach.c), put in its segment, and last made findable in its
+ * file. When the owner lets go of its pages it becomes stale: it stays, with its
+ * pages, until it is unregistered, but nothing more is moved. It ends
  * the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
  * waits until no device can reach it), unpinned and uncharged.
@@ -36,6 +38,7 @@
 #include "pin.h"
 #include "region.h"
 #include "segment.h"
+#include "watch.h"
 
 /* Ids are indexes of an xarray. */
 static_assert(sizeof(unsigned long) == sizeof(u64));
@@ -45,6 +48,7 @@ static DEFINE_XARRAY(rmp_regions);
 static atomic64_t rmp_last_id;
 
 static struct workqueue_struct *rmp_release_wq;
+static const struct rmp_region_ops *rmp_region_ops;
 
 /* The last reference is gone: nobody posts to it or looks at it. */
 static void rmp_region_release(struct work_struct *work)
@@ -53,6 +57,7 @@ static void rmp_region_release(struct work_struct *work)
 						 release);
 	struct rmp_memory *mem = region->mem;
 
+	rmp_watch_end(region);
 	rmp_region_detach(region);
 	/* Rather lose memory than let a device write into someone else's. */
 	if (!region->stuck)
@@ -282,7 +287,11 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 		goto err_handle;
 	}
 
-	err = rmp_region_pin(region, error);
+	err = rmp_watch_begin(region);
+	if (!err)
+		err = rmp_region_pin(region, error);
+	if (!err)
+		rmp_watch_pinned(region);
 	if (!err)
 		err = rmp_region_attach(region, error);
 	if (!err)
@@ -379,6 +388,7 @@ int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm)
 	xa_init_flags(&mem->handles, XA_FLAGS_ALLOC1);
 	atomic64_set(&mem->pinned_pages, 0);
 	atomic_set(&mem->nr, 0);
+	rmp_watch_init(mem);
 	mmgrab(mm);
 	mem->mm = mm;
 	mem->pid = get_pid(task_tgid(current));
@@ -389,6 +399,7 @@ int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm)
 void rmp_memory_destroy(struct rmp_memory *mem)
 {
 	WARN_ON(atomic_read(&mem->nr));
+	rmp_watch_exit(mem);
 	xa_destroy(&mem->handles);
 	put_pid(mem->pid);
 	mmdrop(mem->mm);
@@ -422,7 +433,12 @@ struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 			continue;
 		}
 		if (access & ~region->access) {
-			err = -EACCES;
+			if (err != -ESTALE)
+				err = -EACCES;
+			continue;
+		}
+		if (rmp_region_stale(region)) {
+			err = -ESTALE;
 			continue;
 		}
 		kref_get(&region->ref);
@@ -448,8 +464,16 @@ int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 	return ret;
 }
 
-int rmp_region_init(void)
+void rmp_region_settled(struct rmp_region *region)
 {
+	if (rmp_region_stale(region) && region->segment)
+		rmp_segment_changed(region->segment);
+	rmp_region_ops->settled();
+}
+
+int rmp_region_init(const struct rmp_region_ops *ops)
+{
+	rmp_region_ops = ops;
 	rmp_release_wq = alloc_workqueue("rmpool_release", WQ_UNBOUND, 0);
 	return rmp_release_wq ? 0 : -ENOMEM;
 }

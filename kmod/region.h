@@ -5,6 +5,8 @@
 #include <linux/interval_tree.h>
 #include <linux/kref.h>
 #include <linux/mm_types.h>
+#include <linux/mmu_notifier.h>
+#include <linux/rmpool_netlink.h>
 #include <linux/rwsem.h>
 #include <linux/xarray.h>
 #include "device.h"
@@ -25,6 +27,9 @@ struct rmp_mapping;
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
+ * @watch_lock: guards the states of the regions, and @watch_list
+ * @watch_list: regions to be looked at by @watch_work
+ * @watch_work: see watch.c
  */
 struct rmp_memory {
 	struct mm_struct *mm;
@@ -34,7 +39,10 @@ struct rmp_memory {
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;
-	/* the rest belongs to region.c */
+	/* the rest belongs to watch.c and region.c */
+	spinlock_t watch_lock;	/* see above */
+	struct list_head watch_list;
+	struct work_struct watch_work;
 	atomic_t nr;
 };
 
@@ -50,6 +58,8 @@ struct rmp_memory {
  * @length: bytes
  * @access: RMPOOL_ACCESS_*
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
+ * @state: enum rmpool_region_state, see watch.c; read it with
+ *	rmp_region_suspect() and rmp_region_stale()
  * @iova: address of the first byte for the device
  * @chunk_shift: chunks are 1 << chunk_shift bytes, aligned in iova space: the
  *	chunk of device address x is (x - iova_base) >> chunk_shift
@@ -70,6 +80,7 @@ struct rmp_region {
 	u64 length;
 	u32 access;
 	bool dead;
+	u32 state;
 	u64 iova;
 	u64 iova_base;
 	u32 chunk_shift;
@@ -85,9 +96,39 @@ struct rmp_region {
 	bool stuck;
 	struct work_struct release;
 	struct rcu_head rcu;
+	/* and this to watch.c */
+	struct mmu_interval_notifier watch;
+	struct list_head watch_node;
+	unsigned long suspect_from;	/* pages, while suspect */
+	unsigned long suspect_to;
+	bool watched;
+	bool pinned;
 };
 
-int rmp_region_init(void);
+/**
+ * struct rmp_region_ops - told by region.c
+ * @settled: a region that was suspect is not any more, or one has become stale:
+ *	what waits for it goes on, or ends. Process context, no locks held.
+ */
+struct rmp_region_ops {
+	void (*settled)(void);
+};
+
+/* Its pages may not be the owner's any more: to be known soon. Nothing new is
+ * posted until then. Any context.
+ */
+static inline bool rmp_region_suspect(const struct rmp_region *region)
+{
+	return READ_ONCE(region->state) == RMPOOL_REGION_SUSPECT;
+}
+
+/* The owner let go of its pages; stays so until it is unregistered. */
+static inline bool rmp_region_stale(const struct rmp_region *region)
+{
+	return READ_ONCE(region->state) == RMPOOL_REGION_STALE;
+}
+
+int rmp_region_init(const struct rmp_region_ops *ops);
 void rmp_region_exit(void);
 
 int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm);
@@ -136,7 +177,8 @@ void rmp_region_del_all(struct rmp_memory *mem);
  * @access: RMPOOL_ACCESS_LOCAL_WRITE when it will be written, else 0
  *
  * Returns a referenced region, or ERR_PTR: -EFAULT (address in no region),
- * -ERANGE (it begins in a region and ends outside), -EACCES, -EINTR (killed).
+ * -ERANGE (it begins in a region and ends outside), -EACCES, -ESTALE (only stale
+ * regions cover it), -EINTR (killed).
  * May reschedule.
  */
 struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,

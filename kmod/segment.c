@@ -4,8 +4,8 @@
  * keys of them.
  *
  * A segment maps offsets to regions. Peers that opened it are its subscribers:
- * they are told when regions were added, and asked to let go of keys before
- * regions end. Who asked waits on a revocation, which counts the subscribers
+ * they are told when regions were added or have become stale, and asked to let go
+ * of keys before regions end. Who asked waits on a revocation, which counts the subscribers
  * that were asked; each answers once, also when its peer is lost.
  *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
@@ -391,6 +391,16 @@ static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
 		cond_resched();
 	}
 	return 0;
+}
+
+void rmp_segment_changed(struct rmp_segment *segment)
+{
+	mutex_lock(&segment->lock);
+	if (!segment->dead) {
+		rmp_segment_tell_changed(segment, NULL);
+		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
+	}
+	mutex_unlock(&segment->lock);
 }
 
 void rmp_segments_changed(void)

@@ -73,7 +73,7 @@ struct rmp_revocation {
 
 /**
  * struct rmp_segment_ops - told by segment.c
- * @changed: regions were added: peers may fetch the new keys
+ * @changed: regions were added, or are stale: peers may fetch the new keys
  * @revoke: the peer must let go of region @region_id (0: of all) and then
  *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
  *	is lost. Returns false when the peer is lost already: then the answer
@@ -121,6 +121,8 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
 					  struct rmp_region *region);
 
+/* By region.c: something of a region that peers are told of is different. */
+void rmp_segment_changed(struct rmp_segment *segment);
 /* A device came or went, and with it keys of all regions. */
 void rmp_segments_changed(void);
 

@@ -249,7 +249,9 @@ static bool run_ok(const struct rmp_wire_keys *run)
 	    run->chunk_shift > RMP_WIRE_SHIFT_MAX)
 		return false;
 	if (run->access & ~(RMPOOL_ACCESS_REMOTE_READ |
-			    RMPOOL_ACCESS_REMOTE_WRITE))
+			    RMPOOL_ACCESS_REMOTE_WRITE | RMP_WIRE_STALE))
+		return false;
+	if (run->access & RMP_WIRE_STALE && (run->nr || run->device))
 		return false;
 	if (!run->nr && run->first)
 		return false;

@@ -181,6 +181,11 @@ struct rmp_msg_keys_get {
 	struct rmp_wire_cursor from;
 };
 
+/* A bit of rmp_wire_keys.access beside the rights: the owner let go of the memory;
+ * there are no keys of it, nor will be.
+ */
+#define RMP_WIRE_STALE		0x8U
+
 /* A run of keys: chunks @first to @first + @nr - 1 of a region on a device. The
  * runs of a region follow each other by device and then by chunk, both upwards.
  */
@@ -190,7 +195,7 @@ struct rmp_wire_keys {
 	u64 length;
 	u64 iova;		/* device address of the first byte */
 	u64 iova_base;		/* device address of the first chunk */
-	u32 access;		/* RMPOOL_ACCESS_REMOTE_* */
+	u32 access;		/* RMPOOL_ACCESS_REMOTE_*, RMP_WIRE_STALE */
 	u8 chunk_shift;		/* RMP_WIRE_SHIFT_MIN to _MAX */
 	u8 device;		/* index at the sender */
 	u32 first;

@@ -390,6 +390,52 @@ static void test_bare(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* A region that has become stale is told without keys, to who knew it and to others. */
+static void test_stale(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	static struct rmp_msg msg;
+	struct rmp_keycache kc, fresh;
+	struct rmp_region r[2];
+	bool wrong;
+	u32 i;
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	rmp_keycache_init(&fresh, rregion_released, NULL);
+	for (i = 0; i < 2; i++) {
+		region_make(&r[i], i + 1, 1);
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
+	}
+	ask_open(test, peer, "s");
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	world_settle(test);
+	forget_sent();
+
+	r[1].state = RMPOOL_REGION_STALE;
+	rmp_segment_changed(s);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REVOKE, NULL));
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	ask_page(test, peer, s->id, &from, &fresh, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_keycache_find(&kc, 1ULL << 30, 1, 0)), -ESTALE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_keycache_find(&fresh, 1ULL << 30, 1, 0)),
+			-ESTALE);
+	expect_known(test, &kc, &r[0]);
+	expect_known(test, &fresh, &r[0]);
+	rmp_keycache_destroy(&kc);
+	rmp_keycache_destroy(&fresh);
+	rmp_segment_remove(s, NULL);
+	unpublish(s);
+	check_peer(test, peer);
+}
+
 /* Many changes at once are told once. */
 static void test_changed(struct kunit *test)
 {
@@ -498,6 +544,7 @@ static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_offsets),
 	KUNIT_CASE(test_pages),
 	KUNIT_CASE(test_bare),
+	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_changed),
 	KUNIT_CASE(test_revoke),
 	KUNIT_CASE(test_too_many_revocations),

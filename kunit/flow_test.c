@@ -271,6 +271,50 @@ static void test_taken_back(struct kunit *test)
 	check_ended(test, a, -ENOTCONN);
 }
 
+/* A suspect region holds up its own requests only, until it is known what it is. */
+static void test_suspect(struct kunit *test)
+{
+	struct asked *a, *b, *c;
+
+	rail_up(test, 0, 1);
+	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	b = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	a->region.state = RMPOOL_REGION_SUSPECT;
+	b->region.state = RMPOOL_REGION_SUSPECT;
+	submit(a);
+	submit(b);
+	c = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, c, 0);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	KUNIT_EXPECT_EQ(test, b->posted, 0);
+	/* Kicked for another reason, it waits on. */
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	WRITE_ONCE(a->region.state, RMPOOL_REGION_ACTIVE);
+	WRITE_ONCE(b->region.state, RMPOOL_REGION_STALE);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, -ESTALE);
+	KUNIT_EXPECT_EQ(test, b->posted, 0);
+
+	/* In the middle, here and at the peer. */
+	a = ask_now(test, 100 * MIB, RMPOOL_CLASS_NORMAL);
+	b = ask_now(test, 100 * MIB, RMPOOL_CLASS_NORMAL);
+	WRITE_ONCE(a->region.state, RMPOOL_REGION_STALE);
+	WRITE_ONCE(b->rr.stale, true);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->status, -ESTALE);
+	KUNIT_EXPECT_EQ(test, a->bytes, a->moved);
+	KUNIT_EXPECT_LT(test, a->moved, 100 * MIB);
+	check_ended(test, b, -ESTALE);
+}
+
 static void test_stop(struct kunit *test)
 {
 	struct asked *flies, *waits;
@@ -378,6 +422,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_post_fails),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
+	KUNIT_CASE(test_suspect),
 	KUNIT_CASE(test_stop),
 	KUNIT_CASE(test_random),
 	{}

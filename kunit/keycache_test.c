@@ -290,6 +290,64 @@ static void test_no_keys(struct kunit *test)
 	rmp_rregion_put(rr);
 }
 
+/* A stale region keeps its place and says why it cannot be reached. */
+static void test_stale(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 100);
+	struct rmpool_region_desc desc[2];
+	struct rmp_rregion *rr;
+	u64 iova, at = 0;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 100, 2), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 4096, 100, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	rr = rmp_keycache_find(&c->kc, 0, 100, REMOTE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+
+	run.access |= RMP_WIRE_STALE;
+	rmp_keycache_begin(&c->kc);
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 0), 0);
+	KUNIT_EXPECT_FALSE(test, rr->stale);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 4096, 100, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_TRUE(test, rr->stale);
+	KUNIT_EXPECT_EQ(test, rr->access, REMOTE);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
+	expect_error(test, 0, 1, REMOTE, -ESTALE);
+	expect_error(test, 0, 101, REMOTE, -ERANGE);
+	expect_found(test, 4096, 100, 2);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, chunks_of(100));
+	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 2), 2);
+	KUNIT_EXPECT_EQ(test, desc[0].flags, RMPOOL_REGION_DESC_STALE);
+	KUNIT_EXPECT_EQ(test, desc[1].flags, 0);
+
+	/* It stays so, however often it is told, and nothing else is believed. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 0, 1), -EBADMSG);
+	KUNIT_EXPECT_EQ(test, add_region(&c->kc, 1, 0, 100, 1), -EBADMSG);
+	expect_error(test, 0, 1, REMOTE, -ESTALE);
+	/* Nor that it is half so. */
+	run = a_run(2, 4096, 100);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 4096, 100, 1), 0);
+	run.access |= RMP_WIRE_STALE;
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 0, 0), -EBADMSG);
+	expect_found(test, 4096, 100, 2);
+
+	/* Until it is revoked. One that was never known otherwise is known, too. */
+	rmp_rregion_put(rmp_keycache_remove(&c->kc, 1));
+	expect_error(test, 0, 1, REMOTE, -ENXIO);
+	rmp_rregion_put(rr);
+	run = a_run(3, 0, 100);
+	run.access |= RMP_WIRE_STALE;
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	expect_error(test, 0, 1, REMOTE, -ESTALE);
+}
+
 static void test_incomplete(struct kunit *test)
 {
 	struct cache *c = test->priv;
@@ -681,7 +739,7 @@ static void test_list(struct kunit *test)
 		for (i = 0; i < n; i++) {
 			KUNIT_EXPECT_EQ(test, desc[i].offset, (first + i) * 100);
 			KUNIT_EXPECT_EQ(test, desc[i].access, REMOTE);
-			KUNIT_EXPECT_EQ(test, desc[i].reserved, 0);
+			KUNIT_EXPECT_EQ(test, desc[i].flags, 0);
 			KUNIT_EXPECT_EQ(test, (desc[i].length - 1) * 7 % 20,
 					first + i);
 		}
@@ -1094,6 +1152,7 @@ static struct kunit_case keycache_cases[] = {
 	KUNIT_CASE(test_remote),
 	KUNIT_CASE(test_huge_chunk),
 	KUNIT_CASE(test_no_keys),
+	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_incomplete),
 	KUNIT_CASE(test_order),
 	KUNIT_CASE(test_geometry),

@@ -5,7 +5,8 @@
  * regions are mapped on which devices, whoever comes first.
  *
  * What they call is played here and counted: pages that are pinned and charged,
- * mappings that live, references of segments and devices.
+ * address ranges that are watched, mappings that live, references of segments and
+ * devices.
  */
 #include <linux/kthread.h>
 #include "suite.h"
@@ -20,6 +21,9 @@
 static struct {
 	long charged;
 	long pinned;
+	int watched;
+	int changed;
+	int settled;
 	int mappings;
 	int segment_refs;
 	int revoked;
@@ -67,6 +71,35 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **page
 void rmp_unpin(struct page **pages, unsigned long nr, bool dirty)
 {
 	world.pinned -= nr;
+}
+
+void rmp_watch_init(struct rmp_memory *mem)
+{
+}
+
+void rmp_watch_exit(struct rmp_memory *mem)
+{
+}
+
+int rmp_watch_begin(struct rmp_region *region)
+{
+	int ret = may_fail(-ENOMEM);
+
+	if (!ret) {
+		region->watched = true;
+		world.watched++;
+	}
+	return ret;
+}
+
+void rmp_watch_pinned(struct rmp_region *region)
+{
+	region->pinned = true;
+}
+
+void rmp_watch_end(struct rmp_region *region)
+{
+	world.watched -= region->watched;
 }
 
 struct rmp_mapping *rmp_mapping_create(struct rmp_region *region,
@@ -151,6 +184,18 @@ void rmp_segments_changed(void)
 {
 }
 
+void rmp_segment_changed(struct rmp_segment *segment)
+{
+	world.changed++;
+}
+
+static void settled(void)
+{
+	world.settled++;
+}
+
+static const struct rmp_region_ops played_ops = { .settled = settled };
+
 /* The test */
 
 static struct rmp_device *device_make(struct kunit *test, u32 index,
@@ -190,7 +235,7 @@ static int region_init(struct kunit *test)
 	world.ibdev = kunit_kzalloc(test, sizeof(*world.ibdev), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, world.ibdev);
 	kref_init(&world.segment.ref);
-	ret = rmp_region_init();
+	ret = rmp_region_init(&played_ops);
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	rmp_memory_init(&world.mem, current->active_mm);
 	suite_case(test);
@@ -217,6 +262,7 @@ static void region_exit(struct kunit *test)
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
 	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.watched, 0);
 	KUNIT_EXPECT_EQ(test, world.mappings, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
 }
@@ -305,13 +351,14 @@ static void test_unwinding(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, world.calls, n);
 		KUNIT_EXPECT_EQ(test, world.charged, 0);
 		KUNIT_EXPECT_EQ(test, world.pinned, 0);
+		KUNIT_EXPECT_EQ(test, world.watched, 0);
 		KUNIT_EXPECT_EQ(test, world.mappings, 0);
 		KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
 		KUNIT_EXPECT_TRUE(test, xa_empty(&world.mem.handles));
 		KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + 5, 1, 0)), -EFAULT);
 	}
-	/* Charge, pin, two devices, segment. */
-	KUNIT_EXPECT_EQ(test, n, 6);
+	/* Charge, watch, pin, two devices, segment. */
+	KUNIT_EXPECT_EQ(test, n, 7);
 	KUNIT_EXPECT_EQ(test, world.charged, 11);
 	KUNIT_EXPECT_EQ(test, world.pinned, 11);
 	KUNIT_EXPECT_EQ(test, world.mappings, 2);
@@ -564,6 +611,65 @@ static void test_waits_for_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.pinned, 0);
 }
 
+/* What is stale is not used, whatever else is there, but stays until it is taken
+ * back.
+ */
+static void test_stale(struct kunit *test)
+{
+	struct rmpool_region_add arg = {
+		.addr = BASE, .length = 2 * PAGE_SIZE, .offset = RMPOOL_OFFSET_NEXT,
+		.access = RMPOOL_ACCESS_ALL,
+	};
+	struct rmp_region *stale, *again;
+	u32 handle;
+	u64 iova;
+	u32 key;
+
+	device_come(test, 0, 4);
+	KUNIT_ASSERT_EQ(test, rmp_region_add(&world.mem, &arg, &world.segment), 0);
+	stale = find(BASE, 10, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(stale));
+	KUNIT_EXPECT_TRUE(test, stale->pinned);
+	/* One that is suspect is found: what it is will be known. */
+	stale->state = RMPOOL_REGION_SUSPECT;
+	again = find(BASE, 10, RMPOOL_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_PTR_EQ(test, again, stale);
+	rmp_region_put(again);
+	stale->state = RMPOOL_REGION_ACTIVE;
+	rmp_region_settled(stale);
+	KUNIT_EXPECT_EQ(test, world.settled, 1);
+	KUNIT_EXPECT_EQ(test, world.changed, 0);
+
+	stale->state = RMPOOL_REGION_STALE;
+	rmp_region_settled(stale);
+	KUNIT_EXPECT_EQ(test, world.settled, 2);
+	KUNIT_EXPECT_EQ(test, world.changed, 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 10, 0)), -ESTALE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 3 * PAGE_SIZE, 0)), -ERANGE);
+	/* Not on devices that come. */
+	device_come(test, 1, 4);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(stale, 1, 0, &iova, &key), 0);
+
+	/* One beside it that may be read only, and then one for all. */
+	KUNIT_ASSERT_EQ(test, region_add(BASE, PAGE_SIZE, 0, &handle), 0);
+	again = find(BASE, 10, 0);
+	KUNIT_EXPECT_PTR_NE(test, again, stale);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(again));
+	rmp_region_put(again);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 10, RMPOOL_ACCESS_LOCAL_WRITE)),
+			-ESTALE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + PAGE_SIZE, 1, 0)), -ESTALE);
+	KUNIT_ASSERT_EQ(test, region_add(BASE, PAGE_SIZE, RMPOOL_ACCESS_ALL, &handle), 0);
+	again = find(BASE, 10, RMPOOL_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(again));
+	rmp_region_put(again);
+
+	KUNIT_EXPECT_EQ(test, world.pinned, 4);
+	rmp_region_put(stale);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, arg.handle), 0);
+	KUNIT_EXPECT_EQ(test, world.pinned, 2);
+}
+
 static int count_ids(struct rmp_region *region, void *arg)
 {
 	u64 *last = arg;
@@ -599,6 +705,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_devices),
 	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_waits_for_requests),
+	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_walk),
 	{}
 };

@@ -579,7 +579,13 @@ static void test_keys_refused(struct kunit *test)
 	BAD_RUN(device, 32);
 	BAD_RUN(first, 0x80000000);
 	BAD_RUN(access, RMPOOL_ACCESS_LOCAL_WRITE);
-	BAD_RUN(access, 8);
+	BAD_RUN(access, 16);
+	/* What is stale has no keys, and is told once. */
+	BAD_RUN(access, RMP_WIRE_STALE);
+	run = (struct rmp_wire_keys){ .chunk_shift = 12, .access = RMP_WIRE_STALE };
+	KUNIT_ASSERT_TRUE(test, keys_with(test, &run, 0, &last) > 0);
+	run.device = 1;
+	KUNIT_ASSERT_EQ(test, keys_with(test, &run, 0, &last), -EBADMSG);
 	/* A run without keys has no first one. */
 	KUNIT_ASSERT_EQ(test, keys_with(test, &good, 0, &last), -EBADMSG);
 

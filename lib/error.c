@@ -133,7 +133,7 @@ const char *rmpool_status_text(int status)
 	case EACCES:
 		return "the region does not allow that access";
 	case ESTALE:
-		return "the region or segment is gone";
+		return "the region or segment is gone, or its memory was let go of";
 	case ETIMEDOUT:
 		return "not finished in time";
 	case ECANCELED:

@@ -85,6 +85,7 @@ static const struct {
 	[RMPOOL_A_REGION_ACCESS] = U32,
 	[RMPOOL_A_REGION_CHUNKS] = U32,
 	[RMPOOL_A_REGION_DEVICES] = U32,
+	[RMPOOL_A_REGION_STATE] = U32,
 #undef U8
 #undef U32
 #undef U64
@@ -377,6 +378,7 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 		.access = u32(&t, RMPOOL_A_REGION_ACCESS),
 		.chunks = u32(&t, RMPOOL_A_REGION_CHUNKS),
 		.devices = u32(&t, RMPOOL_A_REGION_DEVICES),
+		.state = u32(&t, RMPOOL_A_REGION_STATE),
 		.segment_id = u32(&t, RMPOOL_A_SEGMENT_ID),
 		.segment_name = text(&t, RMPOOL_A_SEGMENT_NAME),
 		.owner_pid = u32(&t, RMPOOL_A_OWNER_PID),

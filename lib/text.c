@@ -145,6 +145,17 @@ const char *rmpool_rail_state_name(uint32_t state)
 	return NAME_OF(names, state);
 }
 
+const char *rmpool_region_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[RMPOOL_REGION_ACTIVE] = "active",
+		[RMPOOL_REGION_SUSPECT] = "suspect",
+		[RMPOOL_REGION_STALE] = "stale",
+	};
+
+	return NAME_OF(names, state);
+}
+
 const char *rmpool_port_state_name(uint32_t state)
 {
 	/* enum ib_port_state of the kernel */

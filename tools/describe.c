@@ -193,7 +193,7 @@ json_t *describe_segment(const struct rmpool_nl_segment *segment)
 
 json_t *describe_region(const struct rmpool_nl_region *region)
 {
-	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"id", json_u64(region->id),
 		"segment", json_text(region->segment_name),
 		"segment_id", region->segment_id ? json_u64(region->segment_id) : json_null(),
@@ -201,7 +201,8 @@ json_t *describe_region(const struct rmpool_nl_region *region)
 		"bytes", json_u64(region->length),
 		"access", describe_access(region->access),
 		"chunks", json_u64(region->chunks),
-		"devices", json_u64(region->devices)));
+		"devices", json_u64(region->devices),
+		"state", json_text(rmpool_region_state_name(region->state))));
 
 	describe_owner(object, region->owner_pid, region->owner_uid);
 	return object;

@@ -318,6 +318,8 @@ struct rmpool_nl_region {
 	const char *segment_name;
 	uint32_t owner_pid;
 	uint32_t owner_uid;
+	uint32_t state;			/* enum rmpool_region_state */
+	uint32_t reserved;
 };
 
 enum rmpool_nl_kind {
@@ -456,6 +458,7 @@ int rmpool_address_parse(const char *text, struct rmpool_address *address);
 const char *rmpool_event_name(uint32_t change);
 const char *rmpool_peer_state_name(uint32_t state);
 const char *rmpool_rail_state_name(uint32_t state);
+const char *rmpool_region_state_name(uint32_t state);
 const char *rmpool_port_state_name(uint32_t state);
 
 #ifdef __GNUC__

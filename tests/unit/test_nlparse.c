@@ -242,6 +242,7 @@ static void reads_segments_and_regions(void **state)
 	add_u32(&d, RMPOOL_A_REGION_ACCESS, RMPOOL_ACCESS_REMOTE_READ);
 	add_u32(&d, RMPOOL_A_REGION_CHUNKS, 4096);
 	add_u32(&d, RMPOOL_A_REGION_DEVICES, 2);
+	add_u32(&d, RMPOOL_A_REGION_STATE, RMPOOL_REGION_STALE);
 	add_u32(&d, RMPOOL_A_SEGMENT_ID, 11);
 	add_text(&d, RMPOOL_A_SEGMENT_NAME, "data");
 	add_u32(&d, RMPOOL_A_OWNER_PID, 99);
@@ -253,6 +254,7 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(region.access, RMPOOL_ACCESS_REMOTE_READ);
 	assert_int_equal(region.chunks, 4096);
 	assert_int_equal(region.devices, 2);
+	assert_int_equal(region.state, RMPOOL_REGION_STALE);
 	assert_int_equal(region.segment_id, 11);
 	assert_string_equal(region.segment_name, "data");
 	assert_int_equal(region.owner_pid, 99);

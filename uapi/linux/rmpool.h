@@ -213,6 +213,11 @@ struct rmpool_handle {
  * Registers exactly the bytes asked for, whole or not at all. The pages are
  * pinned and charged to RLIMIT_MEMLOCK once, however many devices there are.
  *
+ * A region is those pages. When the caller lets go of one of them (munmap(),
+ * mremap(), MADV_DONTNEED, a hole punched, a file truncated), the region is stale:
+ * requests that use it, here and at peers, get ESTALE, whatever is mapped there
+ * then, and the pages stay pinned until it is unregistered.
+ *
  * Errors: EINVAL, EFAULT (a page is missing or not writable), ENOMEM (limit
  * named in @error, or out of memory), EEXIST (offset taken), ENOENT (no such
  * segment), ENODEV (no usable device), EINTR.
@@ -264,18 +269,21 @@ struct rmpool_segment_open {
 	struct rmpool_error error;
 };
 
+/* Its owner let go of the memory: put and get give ESTALE. */
+#define RMPOOL_REGION_DESC_STALE	0x1U
+
 /**
  * struct rmpool_region_desc - one region of an opened segment
  * @offset: where it begins in the segment
  * @length: bytes
  * @access: RMPOOL_ACCESS_REMOTE_READ, RMPOOL_ACCESS_REMOTE_WRITE
- * @reserved: zero
+ * @flags: RMPOOL_REGION_DESC_*
  */
 struct rmpool_region_desc {
 	__u64 offset;
 	__u64 length;
 	__u32 access;
-	__u32 reserved;
+	__u32 flags;
 };
 
 /**
@@ -355,7 +363,7 @@ struct rmpool_request {
  *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
  *	in a region), ERANGE (past the end of a local or remote region), ENXIO
  *	(no region at that offset of the segment), EACCES (no right), ESTALE
- *	(region or segment gone), ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
+ *	(region or segment gone, or the owner of the memory let go of it), ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
  *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO
  * @flags: RMPOOL_COMPLETION_*
  * @wc_status: the verbs' status of the first slice that failed, or 0

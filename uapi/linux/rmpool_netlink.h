@@ -80,6 +80,13 @@ enum rmpool_rail_state {
 	RMPOOL_RAIL_UP = 2,
 };
 
+/* RMPOOL_A_REGION_STATE */
+enum rmpool_region_state {
+	RMPOOL_REGION_ACTIVE = 0,
+	RMPOOL_REGION_SUSPECT = 1,	/* being looked at; requests wait */
+	RMPOOL_REGION_STALE = 2,	/* its owner let go of the memory */
+};
+
 /**
  * enum rmpool_attr - attributes of all commands
  *
@@ -155,6 +162,7 @@ enum rmpool_attr {
 	RMPOOL_A_REGION_ACCESS = 58,	/* u32: RMPOOL_ACCESS_* */
 	RMPOOL_A_REGION_CHUNKS = 59,	/* u32 */
 	RMPOOL_A_REGION_DEVICES = 60,	/* u32: devices it is mapped on */
+	RMPOOL_A_REGION_STATE = 61,	/* u32, enum rmpool_region_state */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
