@@ -9,9 +9,9 @@
  * run in whichever context made room or brought work: the submitter, and the
  * completion handler, which leaves what is too much for it to a work item.
  *
- * A request that no rail reaches, or whose region is suspect (watch.c), is parked, so
- * that it does not stand before others. Whoever makes a way, or may have made one, says so by rmp_flow_kick():
- * what is parked is then queued again.
+ * A request that no rail reaches, or whose region is suspect (watch.c), is
+ * parked, so that it does not stand before others. Whoever makes a way, or may
+ * have made one, says so by rmp_flow_kick(): what is parked is then queued again.
  *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
  * earliest deadline, and when a region was revoked or a session ended.

@@ -17,8 +17,8 @@ static int play_insert(struct mmu_interval_notifier *watch, struct mm_struct *mm
 static void play_remove(struct mmu_interval_notifier *watch);
 static unsigned long play_read_begin(struct mmu_interval_notifier *watch);
 static bool play_mmget(struct mm_struct *mm);
-static long play_get_pages(unsigned long addr, unsigned long nr,
-			   struct page **pages);
+static long play_get_pages(struct mm_struct *mm, unsigned long addr,
+			   unsigned long nr, struct page **pages);
 static void play_put_page(struct page *page);
 
 #define mmu_interval_notifier_insert	play_insert
@@ -28,7 +28,7 @@ static void play_put_page(struct page *page);
 #define mmput(mm)			((void)(mm))
 #define mmap_read_lock(mm)		((void)(mm))
 #define mmap_read_unlock(mm)		((void)(mm))
-#define rmp_get_pages(mm, addr, nr, pages) play_get_pages(addr, nr, pages)
+#define rmp_get_pages			play_get_pages
 #define put_page			play_put_page
 #include "watch.c"
 
@@ -94,8 +94,8 @@ static void happen(enum mmu_notifier_event event, long from, long to)
 	world.region.watch.ops->invalidate(&world.region.watch, &range, world.seq);
 }
 
-static long play_get_pages(unsigned long addr, unsigned long nr,
-			   struct page **pages)
+static long play_get_pages(struct mm_struct *mm, unsigned long addr,
+			   unsigned long nr, struct page **pages)
 {
 	unsigned long first = (addr - BASE) >> PAGE_SHIFT, i;
 
@@ -227,8 +227,8 @@ static void test_events(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(events); i++) {
-		unsigned long from = (unsigned long)max(events[i].from, 0L);
-		unsigned long to = (unsigned long)min(events[i].to, (long)PAGES);
+		unsigned long from = max_t(long, events[i].from, 0);
+		unsigned long to = min_t(long, events[i].to, PAGES);
 
 		region_begin(test, true);
 		KUNIT_EXPECT_EQ(test, world.start, BASE);

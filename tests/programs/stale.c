@@ -43,27 +43,27 @@ enum {
 	CUT_OFF,		/* the half of a memfd */
 	PUNCHED_BY_OTHER,	/* in /dev/shm, by another process */
 	PUNCHED_HUGE,		/* hugetlbfs */
-	/* kept */
+	/* kept; fork() would split the huge page, too */
+	SPLIT,			/* one half of a huge page that is split */
 	FORKED,
 	PROTECTED,
 	BALANCED,		/* NUMA balancing */
 	COMPACTED,
 	COMPACTED_SHM,
 	COLLAPSED,		/* small pages that khugepaged would like to make one */
-	SPLIT,			/* one half of a huge page that is split */
 	DISCARDED_SHARED,	/* MADV_DONTNEED of a memfd */
 	PAGED_OUT,		/* MADV_PAGEOUT of a memfd */
 	SOFT_DIRTY,
 	PLACES,
-	LOST = FORKED,		/* how many are let go of */
+	LOST = SPLIT,		/* how many are let go of */
 };
 
 static const char *const names[PLACES] = {
 	"munmap", "munmap of one page", "mremap", "MADV_DONTNEED", "mmap over it",
 	"hole in a memfd", "memfd cut off", "hole in /dev/shm by another process",
 	"hole in hugetlbfs",
-	"fork, the child writes", "mprotect", "NUMA balancing", "compaction",
-	"compaction of shared memory", "collapse of small pages", "split of a huge page",
+	"split of a huge page", "fork, the child writes", "mprotect", "NUMA balancing", "compaction",
+	"compaction of shared memory", "collapse of small pages",
 	"MADV_DONTNEED of shared memory", "MADV_PAGEOUT of shared memory", "soft-dirty",
 };
 
@@ -142,6 +142,15 @@ static long vmstat(const char *name)
 	if (f)
 		fclose(f);
 	return value;
+}
+
+/* Whether what was let go of is as it was written anew. */
+static void all_fresh(struct test *t, const uint8_t *at, uint64_t length)
+{
+	for (uint64_t i = 0; i < length; i++)
+		if (!expect(t, at[i] == FRESH, "byte %llu is 0x%02x",
+			    (unsigned long long)i, at[i]))
+			return;
 }
 
 /* ------------------------------------------------------------------- the owner */
@@ -565,10 +574,7 @@ static void gets_in_flight(uint32_t segment)
 				       "status %d", c[i].status);
 			}
 		}
-		for (i = 0; i < GETS * PIECE; i++)
-			if (at[i] != FRESH)
-				break;
-		expect(&t, i == GETS * PIECE, "byte %u is 0x%02x", i, at[i]);
+		all_fresh(&t, at, GETS * PIECE);
 		ret = rmpool_get(pool, segment, 0, at, PIECE, 60000);
 		expect(&t, ret == -ESTALE, "afterwards: %d", ret);
 		rmpool_unregister(pool, region);
@@ -634,13 +640,8 @@ static void owner(void)
 	test_end(&gone);
 	for (i = 0; i < LOST; i++) {
 		struct test t = { .name = names[i] };
-		uint64_t at;
 
-		for (at = 0; at < b.fresh_length[i]; at++)
-			if (b.fresh[i][at] != FRESH)
-				break;
-		expect(&t, at == b.fresh_length[i], "byte %llu is 0x%02x",
-		       (unsigned long long)at, b.fresh[i][at]);
+		all_fresh(&t, b.fresh[i], b.fresh_length[i]);
 		if (i == PUNCHED_HUGE && !b.have_huge)
 			report_skip(names[i], "no huge pages");
 		else

@@ -44,6 +44,8 @@ edit("mm.h", anchor, """static inline void vm_flags_set(struct vm_area_struct *v
 }
 
 """ + anchor)
+for _ in ("get_user_pages_remote", "pin_user_pages_remote"):
+    edit("mm.h", "struct vm_area_struct **vmas, int *locked", "int *locked")
 edit("eventfd.h", "__u64 eventfd_signal(struct eventfd_ctx *ctx, __u64 n);",
      "void eventfd_signal(struct eventfd_ctx *ctx);")
 PY

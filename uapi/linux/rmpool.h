@@ -363,7 +363,8 @@ struct rmpool_request {
  *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
  *	in a region), ERANGE (past the end of a local or remote region), ENXIO
  *	(no region at that offset of the segment), EACCES (no right), ESTALE
- *	(region or segment gone, or the owner of the memory let go of it), ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
+ *	(region or segment gone, or the owner of the memory let go of it),
+ *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
  *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO
  * @flags: RMPOOL_COMPLETION_*
  * @wc_status: the verbs' status of the first slice that failed, or 0
