@@ -22,7 +22,7 @@
 
 #define PAGE	4096UL
 #define HUGE	(2 * MIB)
-#define SIZE	(512 * 1024UL)	/* of a region, but for those of huge pages */
+#define SIZE	(128 * 1024UL)	/* of a region */
 #define ALL	RMPOOL_ACCESS_ALL
 #define FRESH	0xaa		/* what is there now where something was let go of */
 #define PATIENCE 60		/* seconds */
@@ -77,12 +77,6 @@ struct control {
 };
 
 static struct rmpool *pool;
-
-static uint64_t size_of(uint32_t which)
-{
-	return which == PUNCHED_HUGE ? 2 * HUGE : which == SPLIT ? HUGE / 2 :
-	       which == COLLAPSED ? HUGE : SIZE;
-}
 
 static uint64_t seed_of(uint64_t round, uint32_t which)
 {
@@ -164,6 +158,7 @@ static struct {
 	uint64_t fresh_length[LOST];
 	uint8_t *moved;
 	volatile struct control *control;
+	uint8_t *huge;			/* the two of which PUNCHED_HUGE has an end each */
 	bool have_huge;
 	bool have_thp;
 } b;
@@ -181,14 +176,13 @@ static int file_of(uint32_t which)
 	} else {
 		fd = memfd_create("stale", 0);
 	}
-	if (fd < 0 || ftruncate(fd, (off_t)size_of(which)))
+	if (fd < 0 || ftruncate(fd, which == PUNCHED_HUGE ? 2 * HUGE : SIZE))
 		give_up("%s: %s", names[which], strerror(errno));
 	return fd;
 }
 
 static void make(uint32_t which)
 {
-	uint64_t size = size_of(which);
 	long before;
 
 	b.fd[which] = -1;
@@ -201,19 +195,21 @@ static void make(uint32_t which)
 	case DISCARDED_SHARED:
 	case PAGED_OUT:
 		b.fd[which] = file_of(which);
-		b.at[which] = map(size, MAP_SHARED, b.fd[which]);
+		b.at[which] = map(SIZE, MAP_SHARED, b.fd[which]);
 		break;
 	case PUNCHED_HUGE:
 		if (b.have_huge) {
 			b.fd[which] = file_of(which);
-			b.at[which] = map(size, MAP_SHARED, b.fd[which]);
+			b.huge = map(2 * HUGE, MAP_SHARED, b.fd[which]);
 		} else {
-			b.at[which] = anonymous(size);
+			b.huge = aligned(2 * HUGE);
 		}
+		b.at[which] = b.huge + HUGE - SIZE / 2;
 		break;
 	case COLLAPSED:
 		b.at[which] = aligned(HUGE);
 		madvise(b.at[which], HUGE, MADV_NOHUGEPAGE);
+		memset(b.at[which], 1, HUGE);
 		break;
 	case SPLIT:
 		b.at[which] = aligned(HUGE);
@@ -223,11 +219,11 @@ static void make(uint32_t which)
 		b.have_thp = before >= 0 && vmstat("thp_fault_alloc") > before;
 		break;
 	default:
-		b.at[which] = anonymous(size);
+		b.at[which] = anonymous(SIZE);
 		break;
 	}
-	pattern_fill(b.at[which], size, seed_of(0, which), 0);
-	b.region[which] = add(b.at[which], size, b.segment, PLACE(which));
+	pattern_fill(b.at[which], SIZE, seed_of(0, which), 0);
+	b.region[which] = add(b.at[which], SIZE, b.segment, PLACE(which));
 }
 
 /* Waits until the other has put all of a round that began later than now. */
@@ -459,13 +455,12 @@ static void let_go(uint32_t which)
 			give_up("%s failed", names[which]);
 		break;
 	case PUNCHED_HUGE:
-		part = at + HUGE;
-		length = HUGE;
+		length = SIZE / 2;
 		if (b.have_huge) {
 			punch(which, HUGE, HUGE);
 		} else {
-			munmap(part, HUGE);
-			map_fresh(which, part, HUGE);
+			munmap(part, length);
+			map_fresh(which, part, length);
 		}
 		break;
 	}
@@ -532,7 +527,7 @@ static void owner_uses_stale(uint32_t segment)
 }
 
 #define GETS	64
-#define PIECE	(64 * 1024UL)
+#define PIECE	(32 * 1024UL)
 
 /* Memory goes while gets into it are under way. */
 static void gets_in_flight(uint32_t segment)
@@ -618,7 +613,7 @@ static void owner(void)
 	b.control->phase = 1;
 	barrier("kept");
 	for (i = LOST; i < PLACES; i++) {
-		expect(&kept[i], pattern_check(b.at[i], size_of(i), seed_of(b.control->round, i),
+		expect(&kept[i], pattern_check(b.at[i], SIZE, seed_of(b.control->round, i),
 					       0, "there", why, sizeof(why)), "%s", why);
 		if (skip[i] && !kept[i].failed)
 			report_skip(names[i], skip[i]);
@@ -656,7 +651,7 @@ static void owner(void)
 	gets_in_flight(buffer);
 	for (i = 0; i < LOST; i++) {
 		expect(&pinned, !rmpool_unregister(pool, b.region[i]), "%s", rmpool_error());
-		pins -= (long)size_of(i) / 1024;
+		pins -= (long)(SIZE / 1024);
 	}
 	expect(&pinned, status_value("VmPin") == pins, "afterwards VmPin is %ld, not %ld kB",
 	       status_value("VmPin"), pins);
@@ -677,17 +672,16 @@ static struct {
 /* Puts to a place and gets it back; the first status that is not 0. */
 static int exchange(uint32_t which, struct test *t)
 {
-	uint64_t size = size_of(which);
 	int ret;
 
-	pattern_fill(a.out, size, seed_of(a.round, which), 0);
-	ret = rmpool_put(pool, a.segment, PLACE(which), a.out, size, 120000);
+	pattern_fill(a.out, SIZE, seed_of(a.round, which), 0);
+	ret = rmpool_put(pool, a.segment, PLACE(which), a.out, SIZE, 120000);
 	if (ret)
 		return ret;
-	memset(a.in, 0, size);
-	ret = rmpool_get(pool, a.segment, PLACE(which), a.in, size, 120000);
+	memset(a.in, 0, SIZE);
+	ret = rmpool_get(pool, a.segment, PLACE(which), a.in, SIZE, 120000);
 	if (!ret)
-		expect(t, !memcmp(a.in, a.out, size), "%s: other bytes came back",
+		expect(t, !memcmp(a.in, a.out, SIZE), "%s: other bytes came back",
 		       names[which]);
 	return ret;
 }
@@ -731,12 +725,12 @@ static void other(void)
 
 	if (rmpool_publish(pool, "buffer", &mine))
 		give_up("%s", rmpool_error());
-	a.out = anonymous(2 * HUGE);
-	a.in = anonymous(2 * HUGE);
+	a.out = anonymous(SIZE);
+	a.in = anonymous(SIZE);
 	a.control = (struct control *)anonymous(PAGE);
 	pattern_fill(a.out, SIZE, 1, 0);
-	add(a.out, 2 * HUGE, 0, 0);
-	add(a.in, 2 * HUGE, 0, 0);
+	add(a.out, SIZE, 0, 0);
+	add(a.in, SIZE, 0, 0);
 	add(a.control, PAGE, 0, 0);
 	barrier("published");
 	if (rmpool_segment_open(pool, "b", "stale", 60000, &a.segment, NULL))
