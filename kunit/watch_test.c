@@ -7,7 +7,6 @@
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include "suite.h"
-#undef pr_fmt
 #include "compat.h"
 #include "watch.h"
 
