@@ -197,7 +197,8 @@ class Boot:
                 await m.listen("out", lambda r, w, m=m: self._output(m, r))
             command = base_command(
                 self.kernel, image, chosen, self.needs.cpus, self.needs.mem,
-                f"{self.run.log_level} rmpool_tree={TREE} {self.kernel.cmdline} {self.run.cmdline}")
+                f"{self.run.log_level} rmpool_tree={TREE} {self.kernel.cmdline} {self.needs.append}"
+                f" {self.run.cmdline}")
             for m in machines:
                 remotes = [self._remote(m, rail, machines, hub) for rail in range(m.rails)]
                 await m.start(command, remotes, self.run.interactive(m))

@@ -11,6 +11,7 @@ top changes the defaults:
   rxe=0            no rxe devices
   module=0         rmpool is not loaded before the suite
   alone=1          a boot of its own
+  append=WORD      a word more for the kernel's command line
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
   test=LEVEL       the same on the test kernel, where all is slow
@@ -40,6 +41,7 @@ class Suite:
     rxe: int = 1
     module: int = 1
     alone: int = 0
+    append: str = ""
     kernels: list = field(default_factory=list)
     level: str = "check"
     test: str = "check"
@@ -60,7 +62,8 @@ class Suite:
     def needs(self):
         """Suites with the same needs share a boot."""
         own = self.name if self.alone else ""
-        return (tuple(self.vms), self.cpus, self.mem, self.udev, self.rxe, self.module, own)
+        return (tuple(self.vms), self.cpus, self.mem, self.udev, self.rxe, self.module,
+                self.append, own)
 
 
 class SuiteError(Exception):
@@ -108,6 +111,8 @@ def load(path, vms=None):
                 limits[key] = int(value)
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
                 setattr(suite, key, int(value))
+            elif key == "append":
+                suite.append = value
             else:
                 raise SuiteError(f"{path.name}: '# vm: {word}' is not known")
     # A higher level has the limit of the one below unless it has its own.
