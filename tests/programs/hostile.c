@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: MIT
+// LIBS: -lrdmacm -libverbs
+/*
+ * A peer that means harm. It knows docs/wire.md, is in the peer table, and sends
+ * what it likes: private data, control messages with changed bytes, lengths and
+ * counts, out of order and in floods, credits that are lies, keys of segments that
+ * it does not have; connections that are left half open or broken off.
+ *
+ *	hostile HOST PORT SEED ROUNDS [FIRST]
+ *
+ * Each round is one connection or a few, and follows from SEED and its number
+ * alone: FIRST and 1 for ROUNDS repeats one. To be run while the victim tries to
+ * open segments of this peer, so that there is somebody to lie to.
+ *
+ * Prints "ok NAME" and "not ok NAME: WHY" for what can be seen from here: who keeps
+ * to the protocol is heard, who does not is cut off. What the victim's log, memory
+ * and other peers say is for the suite.
+ */
+#include <limits.h>
+#include <signal.h>
+
+#include "cm_link.h"
+#include "fuzz.h"
+#include "numbers.h"
+
+enum {
+	SEGMENT_OPEN = 5,
+	SEGMENT_INFO = 6,
+	SEGMENT_CLOSE = 7,
+	KEYS_GET = 8,
+	KEYS = 9,
+	KEYS_CHANGED = 10,
+	REVOKE = 11,
+	REVOKE_ACK = 12,
+	CREDIT = 15,
+	BYE = 16,
+	TYPES = 18,
+};
+
+/* What a round is. @good: it went on as long as it wanted; @refused: it was cut off
+ * or rejected.
+ */
+enum { PRIVATE, HALF_OPEN, SILENT, CLEAN, DIRTY, FLOOD, RAILS, KEYHOLE, ROUNDS };
+
+static struct {
+	const char *name;
+	unsigned int good, refused;
+} rounds[ROUNDS] = {
+	{ "private data", 0, 0 }, { "half open", 0, 0 }, { "no HELLO", 0, 0 },
+	{ "by the rules", 0, 0 }, { "changed", 0, 0 }, { "flood", 0, 0 },
+	{ "rails", 0, 0 }, { "keys", 0, 0 },
+};
+
+static unsigned int sent[TYPES], got[TYPES], rejects[16], shut_out, keys_asked;
+static uint32_t their_segment = 1, their_cookie, their_device;
+static uint64_t seed;
+
+/* --------------------------------------------------------------- messages */
+
+static void put64(uint8_t *at, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+static uint32_t small(struct random *r)
+{
+	return chance(r, 50) ? their_segment : 1 + below(r, 4);
+}
+
+/* One run of keys; returns its length. */
+static size_t make_run(struct random *r, uint8_t *at)
+{
+	uint8_t shift = (uint8_t)(12 + below(r, 10));
+	uint64_t length = 1 + below(r, 1 << 20), base = (uint64_t)below(r, 1 << 20) << 12;
+	uint64_t chunks = ((length - 1) >> shift) + 1;
+	uint16_t nr = (uint16_t)(chunks < 200 ? chunks : 200);
+
+	put64(at, 1 + below(r, 3));
+	put64(at + 8, (uint64_t)below(r, 4) << 20);
+	put64(at + 16, length);
+	put64(at + 24, base);
+	put64(at + 32, base);
+	put32(at + 40, below(r, 4) * 2);
+	put32(at + 44, 0);
+	memcpy(at + 48, &nr, 2);
+	at[50] = shift;
+	at[51] = 0;
+	noise(r, at + 52, 4U * nr);
+	return 52 + 4U * nr;
+}
+
+static size_t make_keys(struct random *r, uint8_t *body)
+{
+	uint32_t nr = 1 + below(r, 4);
+	size_t at = 32;
+
+	memset(body, 0, 32);
+	put32(body, small(r));
+	body[4] = (uint8_t)nr;
+	body[6] = chance(r, 80);
+	put64(body + 8, below(r, 10));
+	if (!body[6])
+		put64(body + 16, 1 + below(r, 1 << 20));
+	while (nr--)
+		at += make_run(r, body + at);
+	return at;
+}
+
+static size_t make_devices(struct random *r, const struct link *l, uint8_t *body)
+{
+	const struct sockaddr_in *me = (void *)rdma_get_local_addr(l->id);
+	uint32_t nr = below(r, 5);
+
+	memset(body, 0, 4 + 24 * 5);
+	put32(body, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint8_t *at = body + 4 + 24 * i;
+
+		at[0] = (uint8_t)i;
+		at[1] = (uint8_t)(1 + below(r, 5));
+		at[2] = 4;
+		at[3] = (uint8_t)below(r, 200);
+		put32(at + 4, (uint32_t)number(r));
+		if (i)
+			noise(r, at + 8, 4);
+		else
+			memcpy(at + 8, &me->sin_addr, 4);
+	}
+	return 4 + 24 * nr;
+}
+
+/* The body of a message that may be sent; returns its length. */
+static size_t make_body(struct random *r, const struct link *l, uint8_t type, uint8_t *body)
+{
+	static const char *const names[] = { "mem", "none", "mem.1", "-" };
+
+	memset(body, 0, 256);
+	switch (type) {
+	case HELLO:
+		memcpy(body, uuid, 16);
+		memcpy(body + 24, "hostile", 8);
+		return 168;
+	case DEVICES:
+		return make_devices(r, l, body);
+	case RAIL_REQUEST:
+		body[0] = (uint8_t)below(r, 32);
+		body[1] = (uint8_t)below(r, 3);
+		body[2] = (uint8_t)(chance(r, 70) ? their_device : below(r, 32));
+		body[3] = (uint8_t)(1 + below(r, 16));
+		return 4;
+	case RAIL_TOKENS:
+		body[0] = (uint8_t)below(r, 32);
+		body[2] = (uint8_t)(1 + below(r, 16));
+		return 4 + 16U * body[2];
+	case SEGMENT_OPEN:
+		put32(body, (uint32_t)any(r));
+		snprintf((char *)body + 4, 64, "%s", names[below(r, 4)]);
+		return 68;
+	case SEGMENT_INFO:
+		put32(body, chance(r, 70) ? their_cookie : below(r, 20));
+		put32(body + 4, chance(r, 80) ? 0 : (uint32_t)number(r));
+		put32(body + 8, 1 + below(r, 3));
+		put32(body + 12, (uint32_t)number(r));
+		put64(body + 16, number(r));
+		put64(body + 24, number(r));
+		return 32;
+	case SEGMENT_CLOSE:
+		put32(body, small(r));
+		return 4;
+	case KEYS_GET:
+		put32(body, small(r));
+		if (chance(r, 50)) {
+			put64(body + 4, number(r));
+			put32(body + 12, below(r, 32));
+			put32(body + 16, (uint32_t)number(r) & INT32_MAX);
+		}
+		return 20;
+	case KEYS:
+		return make_keys(r, body);
+	case KEYS_CHANGED:
+		put32(body, small(r));
+		put64(body + 4, any(r));
+		return 12;
+	case REVOKE:
+	case REVOKE_ACK:
+		put32(body, below(r, 10));
+		put32(body + 4, small(r));
+		put64(body + 8, below(r, 4));
+		return 16;
+	case PROBE:
+	case PROBE_ACK:
+		put64(body, any(r));
+		return 8;
+	}
+	return 0;
+}
+
+static bool send_type(struct random *r, struct link *l, uint8_t type)
+{
+	size_t length = make_body(r, l, type, l->out + 16);
+
+	sent[type < TYPES ? type : 0]++;
+	return send_message(l, type, length);
+}
+
+/* A message by the rules with something changed in it. */
+static bool send_changed(struct random *r, struct link *l)
+{
+	uint8_t type = (uint8_t)(1 + below(r, TYPES - 1)), *body = l->out + 16;
+	size_t length = make_body(r, l, type, body);
+	size_t total = 16 + length, told, at;
+	uint64_t v = number(r);
+
+	sent[type]++;
+	switch (below(r, 6)) {
+	case 0:		/* bytes of the body */
+		for (uint32_t n = 1 + below(r, 4); n && length; n--)
+			body[below(r, (uint32_t)length)] = (uint8_t)any(r);
+		break;
+	case 1:		/* a number in it */
+		at = length > 8 ? below(r, (uint32_t)length - 7) & ~3U : 0;
+		memcpy(body + at, &v, length - at < 8 ? length - at : 8);
+		break;
+	case 2:		/* cut off, or too long */
+		total = 1 + below(r, chance(r, 50) ? (uint32_t)total : MESSAGE);
+		break;
+	case 3:		/* nothing but noise behind the header */
+		total = 16 + below(r, MESSAGE - 16);
+		noise(r, body, total - 16);
+		break;
+	}
+	told = total;
+	if (chance(r, 15))
+		told = (uint16_t)number(r);
+	memset(l->out, 0, 16);
+	put32(l->out, MAGIC);
+	l->out[4] = 1;
+	l->out[5] = type;
+	l->out[6] = (uint8_t)told;
+	l->out[7] = (uint8_t)(told >> 8);
+	l->out[12] = (uint8_t)(chance(r, 70) ? l->give : any(r));
+	l->give = 0;
+	if (chance(r, 15))
+		l->out[below(r, 16)] ^= (uint8_t)(1U << below(r, 8));
+	return send_raw(l, total);
+}
+
+/* ---------------------------------------------------------- what they say */
+
+static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
+{
+	switch (m[5]) {
+	case PROBE:
+		memmove(l->out + 16, m + 16, 8);
+		send_message(l, PROBE_ACK, 8);
+		break;
+	case DEVICES:
+		if (get32(m + 16))
+			their_device = m[20];
+		break;
+	case SEGMENT_INFO:
+		if (!get32(m + 20))
+			their_segment = get32(m + 24);
+		break;
+	case SEGMENT_OPEN:
+		their_cookie = get32(m + 16);
+		make_body(r, l, SEGMENT_INFO, l->out + 16);
+		put32(l->out + 16, their_cookie);
+		put32(l->out + 20, chance(r, 90) ? 0 : (uint32_t)number(r));
+		send_message(l, SEGMENT_INFO, 32);
+		sent[SEGMENT_INFO]++;
+		break;
+	case KEYS_GET: {
+		size_t n = make_keys(r, l->out + 16);
+
+		keys_asked++;
+		memcpy(l->out + 16, m + 16, 4);
+		for (uint32_t k = lie ? below(r, 3) : 0; k; k--)
+			put64(l->out + 48 + 8 * below(r, 5), number(r));
+		send_message(l, KEYS, n);
+		sent[KEYS]++;
+		break;
+	}
+	case REVOKE:
+		if (chance(r, 80)) {
+			memmove(l->out + 16, m + 16, 16);
+			send_message(l, REVOKE_ACK, 16);
+		}
+	}
+}
+
+/* Takes what has come, for @ms at most; false: it is over. */
+static bool listen_for(struct random *r, struct link *l, double ms, bool lie)
+{
+	double end = now() + ms / 1000;
+	uint8_t message[MESSAGE];
+	struct ibv_wc wc;
+
+	do {
+		int n = ibv_poll_cq(l->id->recv_cq, 1, &wc);
+
+		if (n < 0 || (n && wc.status != IBV_WC_SUCCESS))
+			return false;
+		if (!n) {
+			if (is_down(l, 1))
+				return false;
+			continue;
+		}
+		memcpy(message, (void *)(uintptr_t)wc.wr_id, MESSAGE);
+		if (rdma_post_recv(l->id, (void *)(uintptr_t)wc.wr_id,
+				   (void *)(uintptr_t)wc.wr_id, MESSAGE, l->mr))
+			return false;
+		l->give++;
+		got[message[5] < TYPES ? message[5] : 0]++;
+		answer(r, l, message, lie);
+	} while (now() < end);
+	return true;
+}
+
+/* In one of the ways in which a connection ends. */
+static void end_link(struct random *r, struct link *l)
+{
+	struct ibv_qp_attr attr = { .qp_state = chance(r, 50) ? IBV_QPS_ERR : IBV_QPS_RESET };
+
+	if (l->up && chance(r, 30))
+		ibv_modify_qp(l->id->qp, &attr, IBV_QP_STATE);
+	if (l->up && chance(r, 20))
+		poll(NULL, 0, (int)below(r, 200));
+	hang_up(l);
+}
+
+/* A control connection, greeted. */
+static bool come_in(struct link *l, bool greeted)
+{
+	if (!dial_control(l)) {
+		printf("# shut out: %s\n", l->why);
+		shut_out++;
+		hang_up(l);
+		return false;
+	}
+	return !greeted || greet(l);
+}
+
+/* ----------------------------------------------------------------- rounds */
+
+static bool round_private(struct random *r)
+{
+	uint8_t data[56] = { 0 };
+	size_t length = REQUEST;
+	struct link l;
+	bool in;
+
+	fill_request(data, chance(r, 50) ? KIND_DATA : KIND_CONTROL);
+	noise(r, data + 32, data[2] == KIND_DATA ? 16 : 0);
+	switch (below(r, 4)) {
+	case 0:
+		noise(r, data, sizeof(data));
+		length = below(r, sizeof(data) + 1);
+		break;
+	case 1:
+		length = below(r, sizeof(data) + 1);
+		break;
+	case 2:
+		for (uint32_t n = below(r, 4); n; n--)
+			data[below(r, REQUEST)] ^= (uint8_t)(1U << below(r, 8));
+		break;
+	}
+	in = dial(&l, data, length);
+	if (!in)
+		rejects[l.rejected > 0 && l.rejected < 16 ? l.rejected : 0]++;
+	end_link(r, &l);
+	return in;
+}
+
+/* The answer to a request is not taken; the victim waits for the third message. */
+static void half_open(struct random *r, struct rdma_event_channel *c, struct rdma_addrinfo *ai)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rdma_conn_param param = {
+		.private_data_len = REQUEST, .responder_resources = (uint8_t)below(r, 5),
+		.initiator_depth = (uint8_t)below(r, 5), .retry_count = 5, .rnr_retry_count = 7,
+	};
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	uint8_t data[REQUEST];
+
+	fill_request(data, KIND_CONTROL);
+	if (chance(r, 30))
+		noise(r, data + 16, 16);
+	param.private_data = data;
+	if (rdma_create_id(c, &id, NULL, RDMA_PS_TCP))
+		return;
+	if (rdma_resolve_addr(id, NULL, ai->ai_dst_addr, 2000) ||
+	    rdma_get_cm_event(c, &event) || rdma_ack_cm_event(event) ||
+	    rdma_resolve_route(id, 2000) ||
+	    rdma_get_cm_event(c, &event) || rdma_ack_cm_event(event) ||
+	    rdma_create_qp(id, NULL, &attr))
+		goto out;
+	if (!rdma_connect(id, &param) && chance(r, 80))
+		poll(NULL, 0, (int)below(r, chance(r, 10) ? 4000 : 300));
+	rdma_destroy_qp(id);
+out:
+	rdma_destroy_id(id);
+}
+
+static bool round_half_open(struct random *r)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *ai;
+	struct rdma_event_channel *c = rdma_create_event_channel();
+
+	if (!c || rdma_getaddrinfo(host, port, &hints, &ai))
+		give_up("no address");
+	for (uint32_t n = 1 + below(r, 4); n; n--)
+		half_open(r, c, ai);
+	rdma_freeaddrinfo(ai);
+	rdma_destroy_event_channel(c);
+	return true;
+}
+
+/* Not HELLO first, or nothing at all. */
+static bool round_silent(struct random *r)
+{
+	struct link l;
+	bool in;
+
+	if (!come_in(&l, false))
+		return false;
+	in = true;
+	if (chance(r, 60))
+		in = send_type(r, &l, (uint8_t)(3 + below(r, TYPES - 3)));
+	in = in && !is_down(&l, (int)below(r, 300));
+	end_link(r, &l);
+	return in;
+}
+
+static bool round_talk(struct random *r, bool changed)
+{
+	/* What may come at any time. */
+	static const uint8_t rules[] = {
+		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, SEGMENT_CLOSE, KEYS_GET, KEYS_CHANGED,
+		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, TYPES - 1,
+	};
+	uint32_t n = 1 + below(r, 60), odd = changed ? 1 + below(r, 40) : 0;
+	struct link l;
+	bool in;
+
+	if (!come_in(&l, true))
+		return false;
+	in = listen_for(r, &l, 1, changed);
+	while (in && n--) {
+		if (chance(r, odd))
+			in = send_changed(r, &l);
+		else
+			in = send_type(r, &l, rules[below(r, sizeof(rules))]);
+		if (in && chance(r, 60))
+			in = listen_for(r, &l, below(r, 4), changed);
+	}
+	in = in && listen_for(r, &l, 100, changed);
+	end_link(r, &l);
+	return in;
+}
+
+/* Much of the same, and nothing is read. */
+static bool round_flood(struct random *r)
+{
+	static const uint8_t kinds[] = {
+		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, KEYS_GET, KEYS_CHANGED, REVOKE, PROBE, CREDIT,
+	};
+	uint8_t kind = kinds[below(r, sizeof(kinds))];
+	uint32_t n = 1 + below(r, 1500);
+	bool credits = chance(r, 50);
+	struct link l;
+	bool in;
+
+	if (!come_in(&l, true))
+		return false;
+	do {
+		l.give = credits ? 255 : 0;
+		in = send_type(r, &l, kind);
+	} while (in && --n);
+	in = in && !is_down(&l, 50);
+	end_link(r, &l);
+	return in;
+}
+
+static bool dial_data(struct random *r, struct link *l, const uint8_t *tokens, uint8_t rail,
+		      uint32_t qp)
+{
+	uint8_t req[REQUEST];
+
+	fill_request(req, KIND_DATA);
+	req[13] = rail;
+	req[14] = (uint8_t)qp;
+	memcpy(req + 32, tokens + 16 * qp, 16);
+	if (chance(r, 10))
+		req[12 + below(r, 36)] ^= (uint8_t)(1U << below(r, 8));
+	if (dial(l, req, sizeof(req)))
+		return true;
+	rejects[l->rejected > 0 && l->rejected < 16 ? l->rejected : 0]++;
+	hang_up(l);
+	return false;
+}
+
+/* Queue pairs with tokens, in any order, some of them twice, some from outside; then
+ * it is somebody from whom segments can be opened, for @ms.
+ */
+static bool round_rails(struct random *r, double ms)
+{
+	uint8_t message[MESSAGE], rail = (uint8_t)below(r, 32);
+	struct link l, data[4] = { };
+	uint32_t nr;
+	bool in;
+
+	if (!come_in(&l, true))
+		return false;
+	in = listen_for(r, &l, 50, false);
+	memset(l.out + 16, 0, 20);
+	l.out[16] = rail;
+	l.out[18] = (uint8_t)their_device;
+	l.out[19] = 2;
+	in = in && send_message(&l, RAIL_REQUEST, 4) && receive(&l, RAIL_TOKENS, message) &&
+	     !message[17];
+	nr = in ? message[18] : 0;
+	for (uint32_t i = 0; i < 4 && nr; i++) {
+		uint32_t qp = i < 2 ? i % nr : below(r, nr);
+
+		if (data[i].id)
+			hang_up(&data[i]);
+		dial_data(r, &data[i], message + 20, rail, qp);
+	}
+	if (in && ms > 0)
+		in = listen_for(r, &l, ms, chance(r, 70));
+	if (chance(r, 50))
+		end_link(r, &l);
+	for (uint32_t i = 0; i < 4; i++)
+		if (data[i].id)
+			end_link(r, &data[i]);
+	if (l.id)
+		end_link(r, &l);
+	return in;
+}
+
+static bool play(struct random *r, uint32_t kind)
+{
+	switch (kind) {
+	case PRIVATE:
+		return round_private(r);
+	case HALF_OPEN:
+		return round_half_open(r);
+	case SILENT:
+		return round_silent(r);
+	case CLEAN:
+		return round_talk(r, false);
+	case DIRTY:
+		return round_talk(r, true);
+	case FLOOD:
+		return round_flood(r);
+	case RAILS:
+		return round_rails(r, 0);
+	default:
+		return round_rails(r, 200 + below(r, 800));
+	}
+}
+
+static void report(void)
+{
+	struct test t = { .name = "each connection was let in" };
+	struct test rules = { .name = "who keeps to the rules is heard" };
+	struct test cut = { .name = "who does not is cut off" };
+	struct test met = { .name = "each kind of round was met" };
+
+	for (int i = 0; i < ROUNDS; i++) {
+		printf("%-16s %5u went on, %5u were ended\n", rounds[i].name, rounds[i].good,
+		       rounds[i].refused);
+		expect(&met, rounds[i].good + rounds[i].refused, "none: %s", rounds[i].name);
+	}
+	for (int i = 0; i < TYPES; i++)
+		printf("%stype %d: %u/%u", i ? ", " : "sent/received ", i, sent[i], got[i]);
+	printf("\nrejects:");
+	for (int i = 0; i < 16; i++)
+		if (rejects[i])
+			printf(" %d: %u", i, rejects[i]);
+	printf("\nasked for keys: %u\n", keys_asked);
+	test_end(&met);
+	expect(&t, !shut_out, "%u were not", shut_out);
+	test_end(&t);
+	expect(&rules, !rounds[CLEAN].refused, "%u of %u were cut off", rounds[CLEAN].refused,
+	       rounds[CLEAN].good + rounds[CLEAN].refused);
+	test_end(&rules);
+	expect(&cut, rounds[DIRTY].refused && rounds[PRIVATE].refused, "%u changed, %u private",
+	       rounds[DIRTY].refused, rounds[PRIVATE].refused);
+	test_end(&cut);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int nr, first;
+
+	if (argc != 5 && argc != 6)
+		give_up("hostile HOST PORT SEED ROUNDS [FIRST]");
+	host = argv[1];
+	port = argv[2];
+	seed = argument(argv[3], 0, UINT64_MAX);
+	nr = (unsigned int)argument(argv[4], 1, INT_MAX);
+	first = argc > 5 ? (unsigned int)argument(argv[5], 0, INT_MAX) : 0;
+	printf("seed %llu, %u rounds from %u\n", (unsigned long long)seed, nr, first);
+	for (unsigned int i = first; i < first + nr; i++) {
+		struct random r = random_of(seed, i);
+		uint32_t kind = i % ROUNDS;
+		double began = now();
+		bool good;
+
+		noise(&r, uuid, sizeof(uuid));
+		good = play(&r, kind);
+		rounds[kind].good += good;
+		rounds[kind].refused += !good;
+		if (now() - began > 3)
+			printf("round %u, %s: %.1f s\n", i, rounds[kind].name, now() - began);
+		fflush(stdout);
+	}
+	if (argc == 5)
+		report();
+	return report_failed != 0;
+}
