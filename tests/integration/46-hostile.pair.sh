@@ -7,7 +7,7 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
-rounds=$(amount 48 400 20000)
+rounds=$(amount 24 400 20000)
 limit=$(amount 190 590 7100)
 evil1=10.77.1.1			# VM a on rail 1
 victim1=10.77.1.2
@@ -101,7 +101,7 @@ fi
 # Both directions, over and over: the honest one.
 there_and_back()
 {
-	rmpool put -q "$TMP/file" "b/mem+$1" && rmpool get -q "b/mem+$1" 300001 "$TMP/back" &&
+	rmpool put -q "$TMP/file" "b/mem+$1" && rmpool get -q "b/mem+$1" 100001 "$TMP/back" &&
 		cmp "$TMP/file" "$TMP/back"
 }
 
@@ -116,7 +116,7 @@ serve_while_there()	# FILE
 	done
 }
 
-head -c 300001 /dev/urandom >"$TMP/file"
+head -c 100001 /dev/urandom >"$TMP/file"
 barrier served
 check "peer add" rmpool peer add b "v1:$PEER_IP0:13579"
 check "before" there_and_back 0

@@ -204,6 +204,33 @@ static bool send_type(struct random *r, struct link *l, uint8_t type)
 	return send_message(l, type, length);
 }
 
+/* More than there may be, and a length to match. */
+static size_t make_many(struct random *r, uint8_t type, uint8_t *body)
+{
+	uint32_t nr;
+
+	noise(r, body, MESSAGE - 16);
+	switch (type) {
+	case DEVICES:
+		nr = 33 + below(r, 137);
+		put32(body, nr);
+		for (uint32_t i = 0; i < nr; i++) {
+			uint8_t *at = body + 4 + 24 * i;
+
+			at[0] = (uint8_t)(chance(r, 50) ? i : i % 32);
+			at[1] = 3;
+			at[2] = 6;
+		}
+		return 4 + 24 * nr;
+	case RAIL_TOKENS:
+		nr = 17 + below(r, 200);
+		memset(body, 0, 4);
+		body[2] = (uint8_t)nr;
+		return 4 + 16 * nr;
+	}
+	return below(r, MESSAGE - 16);
+}
+
 /* A message by the rules with something changed in it. */
 static bool send_changed(struct random *r, struct link *l)
 {
@@ -228,6 +255,11 @@ static bool send_changed(struct random *r, struct link *l)
 	case 3:		/* nothing but noise behind the header */
 		total = 16 + below(r, MESSAGE - 16);
 		noise(r, body, total - 16);
+		break;
+	case 4:
+		if (chance(r, 70))
+			type = chance(r, 70) ? DEVICES : RAIL_TOKENS;
+		total = 16 + make_many(r, type, body);
 		break;
 	}
 	told = total;
@@ -321,7 +353,8 @@ static bool listen_for(struct random *r, struct link *l, double ms, bool lie)
 /* In one of the ways in which a connection ends. */
 static void end_link(struct random *r, struct link *l)
 {
-	struct ibv_qp_attr attr = { .qp_state = chance(r, 50) ? IBV_QPS_ERR : IBV_QPS_RESET };
+	/* RESET could not be followed by rdma_disconnect(). */
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	if (l->up && chance(r, 30))
 		ibv_modify_qp(l->id->qp, &attr, IBV_QP_STATE);
