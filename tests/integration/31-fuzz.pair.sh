@@ -12,7 +12,7 @@ barrier peers
 if [ "$VM" = b ]; then
 	serve target --size 2M
 	barrier served
-	barrier played $(($(amount 280 880 7100)))
+	barrier played "$(amount 280 880 7100)"
 	check "the peer serves on" kill "$server"
 	wait "$server"
 	exit
@@ -69,10 +69,10 @@ rm "$TMP/file"
 wait $puts
 
 # As it was before.
-for peer in $(rmpool -j peer list | sed -n 's/.*"name": "\(.*\)".*/\1/p'); do
-	rmpool peer del -- "$peer"
+for name in $(rmpool -j peer list | sed -n 's/.*"name": "\(.*\)".*/\1/p'); do
+	rmpool peer del -- "$name"
 done
-check "settings" rmpool node set name=a listen=v1:[::]:13579 advertise= accept=table
+check "settings" rmpool node set name=a "listen=v1:[::]:13579" advertise= accept=table
 check "peer add" rmpool peer add b "v1:$PEER_IP0:13579"
 head -c 300001 /dev/urandom >"$TMP/file"
 check "afterwards: put" wait_until 30 rmpool put -q "$TMP/file" b/target+7

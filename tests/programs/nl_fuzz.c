@@ -278,10 +278,9 @@ static bool take_answers(int fd, uint32_t seq, int *error, bool all)
 {
 	static __thread uint8_t buffer[ROOM];
 	bool answered = false;
-	ssize_t got;
 
 	for (;;) {
-		got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+		ssize_t got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 		if (got < 0 && errno == ENOBUFS)
 			continue;
 		if (got < 0)
@@ -316,12 +315,13 @@ static void *play(void *arg)
 {
 	struct random r = random_of(seed, (uintptr_t)arg);
 	int fd = netlink_socket();
-	uint32_t which, seq = 1;
 	struct message m;
+	uint32_t seq = 1;
 	int error;
 
 	for (unsigned long i = 0; i < nr_calls; i++) {
-		which = make_message(&r, &m);
+		uint32_t which = make_message(&r, &m);
+
 		if (chance(&r, 2)) {	/* a dump may still be going on in it */
 			close(fd);
 			fd = netlink_socket();
@@ -349,8 +349,8 @@ static void find_family(int fd, uint32_t *group)
 {
 	static uint8_t buffer[ROOM];
 	struct nlmsghdr *h = (void *)buffer;
+	struct message m = { .length = 0 };
 	bool groups = false;
-	struct message m;
 	uint32_t step;
 	ssize_t got;
 
