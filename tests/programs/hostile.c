@@ -652,8 +652,9 @@ int main(int argc, char **argv)
 		good = play(&r, kind);
 		rounds[kind].good += good;
 		rounds[kind].refused += !good;
-		if (now() - began > 3)
-			printf("round %u, %s: %.1f s\n", i, rounds[kind].name, now() - began);
+		if (nr <= 500 || now() - began > 3)
+			printf("round %u, %s: %s after %.1f s\n", i, rounds[kind].name,
+			       good ? "went on" : "ended", now() - began);
 		fflush(stdout);
 	}
 	if (argc == 5)
