@@ -268,6 +268,7 @@ static bool round_flood(struct random *r)
 	uint8_t kind = kinds[below(r, sizeof(kinds))];
 	uint32_t n = 1 + below(r, 1500);
 	bool credits = chance(r, 50);
+	double end = now() + 3;
 	struct link l;
 	bool in;
 
@@ -276,7 +277,7 @@ static bool round_flood(struct random *r)
 	do {
 		l.give = credits ? 255 : 0;
 		in = send_type(r, &l, kind);
-	} while (in && --n);
+	} while (in && --n && now() < end);
 	in = in && !is_down(&l, 50);
 	end_link(r, &l);
 	return in;
