@@ -41,6 +41,16 @@ static uint64_t seed;
 
 /* ---------------------------------------------------------- what they say */
 
+/* Rails go to the device that the control connection goes to. */
+static void note_device(const struct link *l, const uint8_t *body)
+{
+	const struct sockaddr_in *to = (void *)rdma_get_peer_addr(l->id);
+
+	for (uint32_t i = 0; i < get32(body) && i < 32; i++)
+		if (!memcmp(body + 12 + 24 * i, &to->sin_addr, 4))
+			their_device = body[4 + 24 * i];
+}
+
 static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 {
 	switch (m[5]) {
@@ -49,8 +59,7 @@ static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 		send_message(l, PROBE_ACK, 8);
 		break;
 	case DEVICES:
-		if (get32(m + 16))
-			their_device = m[20];
+		note_device(l, m + 16);
 		break;
 	case SEGMENT_INFO:
 		if (!get32(m + 20))
