@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400 all=900 long=7200
+# vm: level=all timeout=400 long=7200
 #
 # A peer that is in the table and means harm, while another one is served: it comes
 # from rail 1, the other one over rail 0, and both are VM a. The victim tries to open
@@ -8,8 +8,8 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
-rounds=$(amount 24 400 20000)
-limit=$(amount 300 800 7100)
+rounds=$(amount 24 48 5000)
+limit=$(amount 300 300 7100)
 evil1=10.77.1.1			# VM a on rail 1
 victim1=10.77.1.2
 
