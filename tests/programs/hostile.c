@@ -337,8 +337,16 @@ static bool round_rails(struct random *r, double ms)
 			hang_up(&data[i]);
 		dial_data(r, &data[i], message + 20, rail, qp);
 	}
-	if (in && ms > 0)
-		in = listen_for(r, &l, ms, chance(r, 70));
+	/* Until somebody asked for keys, and a while longer. */
+	if (ms > 0) {
+		unsigned int asked = keys_asked;
+		double end = now() + seconds(5);
+		bool lie = chance(r, 70);
+
+		while (in && keys_asked == asked && now() < end)
+			in = listen_for(r, &l, 100, lie);
+		in = in && listen_for(r, &l, ms, lie);
+	}
 	if (chance(r, 50))
 		end_link(r, &l);
 	for (uint32_t i = 0; i < 4; i++)
