@@ -30,7 +30,8 @@ TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT	:= $(UNIT_SRC:%.c=$B/%)
 
-.PHONY: all help module lib tools deps demo check vm test-kernel vmctl unit lint clean \
+.PHONY: all help module kunit lib tools deps demo check check-all check-long vm test-kernel vmctl \
+	unit coverage fuzz lint clean \
 	install install-user uninstall uninstall-user install-access dkms-install dkms-remove
 
 all: lib tools module-if-possible
@@ -39,6 +40,7 @@ help:
 	@echo 'Targets (all output goes to $B/):'
 	@echo '  all            module for the running kernel (or KDIR=...), library, tool'
 	@echo '  module         the module; KDIR=/lib/modules/VERSION/build for another kernel'
+	@echo '  kunit          the module and its KUnit suites, for a kernel with CONFIG_KUNIT'
 	@echo '  lib tools      librmpool (static, shared, pkg-config file); the rmpool tool'
 	@echo '  unit programs vmctl'
 	@echo '                 what "check" runs on the host and in VMs, without running it'
@@ -46,9 +48,13 @@ help:
 	@echo '  demo           two virtual machines share memory, with a real file'
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
 	@echo '                 T=name selects suites, K=6.1 or K=test a kernel'
+	@echo '  check-all      more of each test, and on the test kernel as well: an hour'
+	@echo '  check-long     most of each test: hours'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12|test, PAIR=1)'
 	@echo '  test-kernel    build a Linux 6.12 that looks for mistakes into ~/.cache/rmpool'
 	@echo '                 (VARIANT=kmemleak|kcsan|kcov)'
+	@echo '  coverage       how much of the pure files of kmod/ their suites run'
+	@echo '  fuzz           libFuzzer on messages and endpoints (SECONDS=60 in all)'
 	@echo '  lint           all static checks, of the module for both kernels too'
 	@echo '  install        library, tool, udev rule and group (PREFIX=, DESTDIR=), and the'
 	@echo '                 module if it was built for the running kernel or KDIR'
@@ -78,17 +84,18 @@ KBUILD_TREE := $B/kmod-$(KVER)
 .PHONY: module-if-possible
 module-if-possible: module
 
-module: | $B
+module kunit: | $B
 	@test -n '$(KVER)' || { echo '$(KDIR): no configured kernel tree' >&2; exit 1; }
 	@mkdir -p $(KBUILD_TREE)
 	@find $(KBUILD_TREE) -xtype l -delete
-	@cp -rsf $(CURDIR)/Kbuild $(CURDIR)/dkms.conf $(CURDIR)/kmod $(CURDIR)/uapi $(KBUILD_TREE)/
-	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KBUILD_TREE) modules
+	@cp -rsf $(CURDIR)/Kbuild $(CURDIR)/dkms.conf $(CURDIR)/kmod $(CURDIR)/kunit $(CURDIR)/uapi \
+		$(KBUILD_TREE)/
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KBUILD_TREE) $(if $(filter kunit,$@),RMPOOL_KUNIT=y) modules
 else
 .PHONY: module-if-possible
 module-if-possible:
 	@echo '$(NO_KDIR)'
-module:
+module kunit:
 	@echo '$(NO_KDIR)' >&2; exit 1
 endif
 
@@ -142,24 +149,50 @@ $B/bin/rmpool: $(TOOL_OBJ) $B/lib/librmpool.so
 
 # ---- unit tests -------------------------------------------------------------
 # Each tests/unit/test_*.c is one program, with sanitizers, linked with the
-# library and with the sources that a line in it names:
-#	// SOURCES: kmod/wire.c
-# Those of the tool, test_cli*.c, get tests/unit/cli_*.c and the tool, whose
+# library. Those of the tool, test_cli*.c, get tests/unit/cli_*.c and the tool, whose
 # main() has another name for them.
 
 UNIT_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 U := $B/unit
 
-unit: $(UNIT) $B/tests/unit/header $B/tests/unit/hello
+# Files of the module that need nothing of a kernel: their KUnit suites, kunit/NAME_test.c,
+# are programs here as well. Headers that the kernel has and the host does not
+# are tests/unit/kernel/kernel.h, by each of their names.
+PURE := slice sched wire endpoint keycache
+KUNIT_HOST := $(PURE:%=$B/tests/unit/kunit_%)
+FUZZ := wire private endpoint
+CORPUS := $(FUZZ:%=$B/tests/unit/corpus_%)
 
-$U/kmod/%.o: kmod/%.c | $B
+unit: $(UNIT) $(KUNIT_HOST) $(CORPUS) $B/tests/unit/header $B/tests/unit/hello
+
+KERNEL_HEADERS := $(addprefix $U/include/linux/,bitops.h err.h maple_tree.h minmax.h overflow.h \
+	rcupdate.h refcount.h sched.h slab.h uuid.h workqueue.h xarray.h)
+KUNIT_FLAGS = $(OURS) -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter \
+	$(if $(WERROR),-Werror) -iquote kmod -Ikunit -Itests/unit/kernel -I$U/include
+
+$(KERNEL_HEADERS): | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -iquote kmod -Wall -Wextra $(if $(WERROR),-Werror) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	@echo '#include "kernel.h"' >$@
+
+$(KUNIT_HOST): $B/tests/unit/kunit_%: kunit/%_test.c $(KERNEL_HEADERS)
+	@mkdir -p $(@D) $U/kunit
+	$(CC) $(KUNIT_FLAGS) $(UNIT_FLAGS) -MMD -MP -MF $U/kunit/$*.d -o $@ $<
+
+COVERAGE := $(PURE:%=$B/coverage/%)
+$(COVERAGE): $B/coverage/%: kunit/%_test.c $(KERNEL_HEADERS) $(wildcard kmod/*.[ch] kunit/*.h) \
+		$(wildcard tests/unit/kernel/*.h tests/unit/kernel/*/*.h)
+	@mkdir -p $(@D)
+	@rm -f $@.gcda
+	$(CC) $(KUNIT_FLAGS) -O0 --coverage -c -o $@.o $<
+	$(CC) --coverage -o $@ $@.o
+
+coverage: $(COVERAGE)
+	@tests/coverage.py --least 90 $(COVERAGE)
 
 $U/%.o: %.c | $B
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -iquote lib -iquote tools -iquote kmod $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
+	$(CC) $(OURS) -iquote lib -iquote tools $(WARN) $(UNIT_FLAGS) $(DEPGEN) -c -o $@ $<
 
 $U/tools/main.o: OURS += -Dmain=rmpool_tool_main
 
@@ -171,12 +204,28 @@ $U/librmpool.a: $(LIB_SRC:%.c=$U/%.o)
 CLI_UNIT := $(patsubst %.c,$U/%.o,$(wildcard tests/unit/cli_*.c) $(TOOL_SRC))
 
 define unit_program
-$B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) \
-		$(patsubst %.c,$U/%.o,$(shell sed -n 's|^// SOURCES:||p' $(1))) $U/librmpool.a
+$B/$(1:.c=): $U/$(1:.c=.o) $(if $(findstring /test_cli,$(1)),$(CLI_UNIT)) $U/librmpool.a
 	@mkdir -p $$(@D)
 	$$(CC) $$(UNIT_FLAGS) -o $$@ $$^ -lcmocka $$(LIBS) $$(TOOL_LIBS)
 endef
 $(foreach test,$(UNIT_SRC),$(eval $(call unit_program,$(test))))
+
+# Fuzz targets, tests/fuzz/fuzz_NAME.c: with libFuzzer, and as programs that take in
+# the corpus once.
+FUZZ_FLAGS = $(OURS) -Wall -Wextra $(if $(WERROR),-Werror) -iquote kmod $(UNIT_FLAGS)
+
+FUZZ_DEPS := tests/fuzz/fuzz.h $(wildcard kmod/*.[ch] lib/*.h lib/include/*.h uapi/linux/*.h)
+
+$(CORPUS): $B/tests/unit/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $U/librmpool.a $(FUZZ_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(FUZZ_FLAGS) -o $@ $< tests/fuzz/replay.c $U/librmpool.a $(LIBS)
+
+$(FUZZ:%=$B/fuzz/%): $B/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) $(FUZZ_DEPS)
+	@mkdir -p $(@D)
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(LIB_SRC) $(LIBS)
+
+fuzz: $(FUZZ:%=$B/fuzz/%)
+	@tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
 
 # The header from C++, and the example of the documentation.
 $B/tests/unit/header: tests/unit/header.cc lib/include/rmpool.h $B/lib/librmpool.so
@@ -223,6 +272,12 @@ check:
 	@tests/deps.sh --if-missing
 	$(call built-kernel,$(K))
 	@tests/run.py $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
+
+# More of it, and on the test kernel as well: up to an hour, and hours.
+check-all check-long:
+	@tests/deps.sh --if-missing --test-kernel
+	@tests/kernel/build
+	@tests/run.py --level $(@:check-%=%) $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
 
 demo:
 	@tests/deps.sh --if-missing

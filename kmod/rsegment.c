@@ -31,6 +31,8 @@
 
 /* Remote segments kept for one peer. */
 #define RMP_RSEGS_MAX		4096
+/* Walks over the keys of a segment that may come to nothing in a row. */
+#define RMP_WALKS_MAX		16
 
 enum {
 	RSEG_DOWN,
@@ -54,6 +56,8 @@ struct rmp_rseg {
 	u64 generation;
 	bool fetching;
 	bool again;
+	bool paged;		/* not the first page of this walk */
+	u32 walks;		/* that came to nothing */
 	struct rmp_keycache keys;
 };
 
@@ -151,6 +155,14 @@ static int rseg_send_get(struct rmp_session *s, u32 id,
 	return ret;
 }
 
+/* Asks for the first page. */
+static int rseg_walk(struct rmp_session *s, struct rmp_rseg *rseg)
+{
+	rseg->paged = false;
+	rmp_keycache_begin(&rseg->keys);
+	return rseg_send_get(s, rseg->id, NULL);
+}
+
 /* Asks for all keys again; what is there stays in use meanwhile. */
 static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
 {
@@ -161,8 +173,7 @@ static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
 		return 0;
 	}
 	rseg->fetching = true;
-	rmp_keycache_begin(&rseg->keys);
-	ret = rseg_send_get(s, rseg->id, NULL);
+	ret = rseg_walk(s, rseg);
 	if (ret)
 		rseg->fetching = false;
 	return ret;
@@ -225,9 +236,9 @@ static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m
 			memcpy(rseg->uuid, s->uuid, sizeof(s->uuid));
 			rseg->fetching = true;
 			rseg->again = false;
-			rmp_keycache_begin(&rseg->keys);
+			rseg->walks = 0;
 			rseg_set(rseg, RSEG_FETCHING);
-			ret = rseg_send_get(s, rseg->id, NULL);
+			ret = rseg_walk(s, rseg);
 		}
 		break;
 	}
@@ -283,10 +294,18 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 	if (ret == -ENOSPC || ret == -ENOMEM) {
 		rseg_gone(rseg, RMPOOL_REASON_REMOTE_KEYS);
 		ret = 0;
+	} else if (ret == -EBADMSG && rseg->paged &&
+		   rseg->walks++ < RMP_WALKS_MAX) {
+		/* Between two pages the region that was half told may have gone,
+		 * or a device of it, or another one may be in its place.
+		 */
+		ret = rseg_walk(s, rseg);
 	} else if (!ret && !m->last) {
+		rseg->paged = true;
 		ret = rseg_send_get(s, rseg->id, &m->next);
 	} else if (!ret) {
 		rseg->fetching = false;
+		rseg->walks = 0;
 		rseg->generation = m->generation;
 		rseg_set(rseg, RSEG_READY);
 		/* Keys of another device may be the way that was missing. */

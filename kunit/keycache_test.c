@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit suite of kmod/keycache.c: regions come in run by run, are found by
- * offset, are replaced and revoked; hostile runs are refused and leave the
- * cache as it was; readers run beside changes.
+ * Suite of kmod/keycache.c: regions come in run by run, are found by offset, are
+ * replaced and revoked; hostile runs are refused and leave the cache as it was;
+ * readers run beside changes (in the kernel), allocations fail (on the host).
  *
  * Each test has a cache of its own (test->priv). The key of a chunk is made
  * from region, device and chunk, so a wrong one is seen.
  */
-#include <kunit/test.h>
+#include "suite.h"
+#ifdef __KERNEL__
 #include <linux/completion.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <linux/random.h>
-#include <linux/slab.h>
 #include <linux/vmalloc.h>
-#include "keycache.h"
+#endif
+#include "keycache.c"
+#include "wire.c"		/* rmp_keys_rkey() */
 
 #define REMOTE	(RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE)
 /* Geometry of most regions here: chunks of 4 KiB, first byte in the middle. */
@@ -43,7 +43,7 @@ static int cache_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	rmp_keycache_init(&c->kc, count_released, c);
 	test->priv = c;
-	return 0;
+	return suite_case(test);
 }
 
 static void cache_exit(struct kunit *test)
@@ -696,41 +696,238 @@ static void test_list(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmp_keycache_list(&c->kc, &at, 0, desc, 8), 0);
 }
 
-#define MANY	20000
-
+/* In the kernel a bit of what the limit allows, on the host all of it. */
 static void test_many(struct kunit *test)
 {
+	const u32 nr = many(20000, RMP_RREGIONS_MAX);
 	struct cache *c = test->priv;
 	u32 i, at;
 
 	/* 7919 is prime: all offsets once, in a wild order. */
-	for (i = 0; i < MANY; i++) {
-		at = (u32)((u64)i * 7919 % MANY);
+	for (i = 0; i < nr; i++) {
+		at = (u32)((u64)i * 7919 % nr);
 		KUNIT_ASSERT_EQ(test, add_region(&c->kc, at + 1,
 						 (u64)at * CHUNK, CHUNK, 1), 0);
 	}
 	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
-	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, MANY);
-	KUNIT_EXPECT_EQ(test, c->kc.size, (u64)MANY * CHUNK);
-	for (i = 0; i < MANY; i++)
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, nr);
+	KUNIT_EXPECT_EQ(test, c->kc.size, (u64)nr * CHUNK);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 2 * (u64)nr);
+	for (i = 0; i < nr; i++)
 		expect_found(test, (u64)i * CHUNK, CHUNK, i + 1);
-	for (i = 0; i < MANY; i += 2)
+	for (i = 0; i < nr; i += 2)
 		rmp_rregion_put(rmp_keycache_remove(&c->kc, i + 1));
-	for (i = 0; i < MANY; i++) {
+	for (i = 0; i < nr; i++) {
 		if (i & 1)
 			expect_found(test, (u64)i * CHUNK, CHUNK, i + 1);
 		else
 			expect_error(test, (u64)i * CHUNK, 1, 0, -ENXIO);
 	}
 	/* From the end, so that the size is looked for each time. */
-	for (i = MANY - 1; i > 100; i -= 2) {
+	for (i = nr - 1; i > 100; i -= 2) {
 		rmp_rregion_put(rmp_keycache_remove(&c->kc, i + 1));
 		KUNIT_ASSERT_EQ(test, c->kc.size, (u64)(i - 1) * CHUNK);
 	}
 	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 50);
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), MANY - 50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), nr - 50);
 }
 
+/* The model: of each byte of a small segment, which region it is of. */
+
+#define SPACE		1500
+#define IDS		40
+
+struct model {
+	struct {
+		u32 offset, length;	/* length 0: there is none */
+		u32 access;
+		u32 devices;		/* with keys */
+	} of[IDS];			/* by id, 0 is not used */
+	u8 owner[SPACE];
+};
+
+static bool model_free(const struct model *m, u32 offset, u32 length)
+{
+	u32 i;
+
+	for (i = 0; i < length; i++) {
+		if (m->owner[offset + i])
+			return false;
+	}
+	return true;
+}
+
+static void model_set(struct model *m, u32 id, bool there)
+{
+	u32 i;
+
+	for (i = 0; i < m->of[id].length; i++)
+		m->owner[m->of[id].offset + i] = there ? id : 0;
+	if (!there)
+		m->of[id].length = 0;
+}
+
+/* Tells of a region with keys of the devices of a mask. */
+static int tell_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
+		       u32 devices)
+{
+	u32 d;
+	int ret;
+
+	if (!devices)
+		return add(kc, run, 0, 0, 0);
+	for (d = 0; d < RMP_WIRE_DEVICES_MAX; d++) {
+		if (!(devices >> d & 1))
+			continue;
+		ret = add(kc, run, d, 0, chunks_of(run->length));
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void random_tell(struct kunit *test, struct model *m)
+{
+	struct cache *c = test->priv;
+	u32 id = 1 + (u32)below(IDS - 1);
+	u32 offset, length, access, devices;
+	struct rmp_wire_keys run;
+	bool known = m->of[id].length, same;
+	int ret, want;
+
+	if (known && below(4)) {
+		offset = m->of[id].offset;
+		length = m->of[id].length;
+		access = m->of[id].access;
+	} else {
+		offset = (u32)below(SPACE - 100);
+		length = 1 + (u32)below(100);
+		access = (u32)below(4) << 1;
+	}
+	devices = (u32)(next_random() & next_random() & next_random());
+	same = known && offset == m->of[id].offset &&
+	       length == m->of[id].length && access == m->of[id].access;
+	want = known ? (same ? 0 : -EBADMSG) :
+	       model_free(m, offset, length) ? 0 : -EBADMSG;
+	run = a_run(id, offset, length);
+	run.access = access;
+	ret = tell_region(&c->kc, &run, devices);
+	if (!ret && !below(10)) {
+		/* The walk is given up before the region is complete. */
+		rmp_keycache_begin(&c->kc);
+		return;
+	}
+	if (!ret)
+		ret = rmp_keycache_commit(&c->kc);
+	KUNIT_ASSERT_EQ(test, ret, want);
+	if (ret)
+		return;
+	m->of[id].offset = offset;
+	m->of[id].length = length;
+	m->of[id].access = access;
+	m->of[id].devices = devices;
+	model_set(m, id, true);
+}
+
+static void random_find(struct kunit *test, const struct model *m)
+{
+	struct cache *c = test->priv;
+	u32 offset = (u32)below(SPACE), length = (u32)below(40), id;
+	u32 access = (u32)below(4) << 1, device;
+	struct rmp_rregion *rr;
+	u64 iova, left, pos;
+	int want = 0;
+	u32 rkey;
+
+	id = m->owner[offset];
+	if (!id && !length && offset)
+		id = m->owner[offset - 1];
+	if (!id)
+		want = -ENXIO;
+	else if (offset + length > m->of[id].offset + m->of[id].length)
+		want = -ERANGE;
+	else if (access & ~m->of[id].access)
+		want = -EACCES;
+	rr = rmp_keycache_find(&c->kc, offset, length, access);
+	if (want) {
+		KUNIT_ASSERT_TRUE(test, IS_ERR(rr));
+		KUNIT_ASSERT_EQ(test, (int)PTR_ERR(rr), want);
+		return;
+	}
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_ASSERT_EQ(test, rr->id, id);
+	device = (u32)below(RMP_WIRE_DEVICES_MAX);
+	pos = offset - m->of[id].offset;
+	left = rmp_rregion_remote(rr, device, pos, &iova, &rkey);
+	if (pos < m->of[id].length && m->of[id].devices >> device & 1) {
+		KUNIT_ASSERT_EQ(test, left, m->of[id].length - pos);
+		KUNIT_ASSERT_EQ(test, iova, BASE + LEAD + pos);
+		KUNIT_ASSERT_EQ(test, rkey, key_of(id, device, 0));
+	} else {
+		KUNIT_ASSERT_EQ(test, left, 0);
+	}
+	rmp_rregion_put(rr);
+}
+
+static void test_random(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_rregion *rr;
+	struct model *m;
+	u32 n, id, device;
+	u64 nr, keys, size;
+
+	m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	for (n = 0; n < many(20000, 300000); n++) {
+		switch (below(100)) {
+		case 0:
+			rmp_keycache_clear(&c->kc);
+			memset(m, 0, sizeof(*m));
+			break;
+		case 1 ... 3:
+			device = (u32)below(RMP_WIRE_DEVICES_MAX);
+			rmp_keycache_drop_device(&c->kc, device);
+			for (id = 1; id < IDS; id++)
+				m->of[id].devices &= ~(1U << device);
+			break;
+		case 4 ... 20:
+			id = 1 + (u32)below(IDS - 1);
+			rr = rmp_keycache_remove(&c->kc, id);
+			KUNIT_ASSERT_EQ(test, !!rr, !!m->of[id].length);
+			if (rr)
+				rmp_rregion_put(rr);
+			model_set(m, id, false);
+			break;
+		case 21 ... 50:
+			random_tell(test, m);
+			break;
+		default:
+			random_find(test, m);
+		}
+		if (n % 16)
+			continue;
+		nr = 0;
+		size = 0;
+		for (id = 1; id < IDS; id++) {
+			nr += !!m->of[id].length;
+			if (m->of[id].length)
+				size = max(size, (u64)m->of[id].offset +
+						 m->of[id].length);
+		}
+		KUNIT_ASSERT_EQ(test, c->kc.nr_regions, nr);
+		KUNIT_ASSERT_EQ(test, c->kc.size, size);
+	}
+	/* Keys of dropped devices count until their region is told anew. */
+	keys = 0;
+	for (id = 1; id < IDS; id++)
+		keys += m->of[id].length ? hweight32(m->of[id].devices) : 0;
+	KUNIT_EXPECT_GE(test, c->kc.nr_keys, keys);
+	rmp_keycache_clear(&c->kc);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+}
+
+#ifdef __KERNEL__
 /* Readers beside changes */
 
 #define READERS		3
@@ -843,6 +1040,54 @@ static void test_readers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
 }
 
+#else
+
+/* Each allocation fails once: the call says so, what was known stays, and the
+ * walk can be done again.
+ */
+static void test_no_memory(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(1, 0, 4 * CHUNK);
+	unsigned int n, failed = 0;
+	int ret = -ENOMEM;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 9, 1 << 20, 10, 1), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	for (n = 0; ret; n++) {
+		KUNIT_ASSERT_LT(test, n, 100);
+		host_fail_after = n;
+		ret = add(&c->kc, &run, 2, 0, 5);
+		if (!ret)
+			ret = add(&c->kc, &run, 3, 0, 5);
+		if (!ret)
+			ret = rmp_keycache_commit(&c->kc);
+		host_fail_after = ULONG_MAX;
+		if (!ret)
+			break;
+		failed++;
+		KUNIT_ASSERT_EQ(test, ret, -ENOMEM);
+		rmp_keycache_begin(&c->kc);
+		expect_error(test, 0, 1, 0, -ENXIO);
+		expect_found(test, 1 << 20, 10, 9);
+		KUNIT_ASSERT_EQ(test, c->kc.nr_regions, 1);
+		KUNIT_ASSERT_EQ(test, c->kc.nr_keys, 1);
+		KUNIT_ASSERT_EQ(test, c->kc.size, (1 << 20) + 10);
+	}
+	/* The region, the keys of each device, both trees; and add() itself. */
+	KUNIT_EXPECT_GE(test, failed, 5);
+	expect_found(test, 0, 4 * CHUNK, 1);
+}
+
+/* Listing goes on where it was when somebody else had to run. */
+static void test_list_slow(struct kunit *test)
+{
+	host_slow = true;
+	test_list(test);
+	host_slow = false;
+}
+#endif
+
 static struct kunit_case keycache_cases[] = {
 	KUNIT_CASE(test_find),
 	KUNIT_CASE(test_ends_of_space),
@@ -862,12 +1107,19 @@ static struct kunit_case keycache_cases[] = {
 	KUNIT_CASE(test_clear),
 	KUNIT_CASE(test_list),
 	KUNIT_CASE(test_many),
+	KUNIT_CASE(test_random),
+#ifdef __KERNEL__
 	KUNIT_CASE(test_readers),
+#else
+	KUNIT_CASE(test_no_memory),
+	KUNIT_CASE(test_list_slow),
+#endif
 	{}
 };
 
 static struct kunit_suite keycache_suite = {
 	.name = "rmp_keycache",
+	.suite_init = suite_begin,
 	.init = cache_init,
 	.exit = cache_exit,
 	.test_cases = keycache_cases,

@@ -25,10 +25,10 @@ for arg; do
 	esac
 done
 
-packages='build-essential make gcc python3 python3-yaml
+packages='build-essential make gcc clang libclang-rt-dev python3 python3-yaml
 	qemu-system-x86 busybox-static kmod xz-utils udev
 	dkms strace pkg-config
-	libmnl-dev libjansson-dev libcmocka-dev
+	libmnl-dev libjansson-dev libcmocka-dev libbsd-dev
 	perftest rdma-core rdmacm-utils ibverbs-utils libibverbs-dev librdmacm-dev
 	iproute2 procps iputils-ping groff-base'
 if [ -n "$lint" ]; then

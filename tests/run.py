@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make check: builds, unit tests on the host, then all suites in VMs.
+"""make check, check-all, check-long: builds, unit tests on the host, then suites in VMs.
 
-Closes with "N passed, N failed" and exits 1 if anything failed or nothing ran.
+Closes with a table of the layers and "N passed, N failed, N skipped"; exits 1 if
+anything failed or nothing ran.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from harness import kernels, suites                     # noqa: E402
 from harness.paths import BUILD, LOGS, TREE             # noqa: E402
 from harness.session import Run                         # noqa: E402
 
-KERNELS = ["6.1", "6.12"]
+KERNELS = {"check": ["6.1", "6.12"], "all": ["6.1", "6.12", "test"], "long": ["6.1", "6.12", "test"]}
+AT_ONCE = 2         # kernels; each has one or two VMs of one processor
 
 
 def say(text):
@@ -40,11 +42,16 @@ def make(*words):
     return done
 
 
+def has_kunit(kernel):
+    config = kernel.headers / ".config"
+    return config.exists() and "\nCONFIG_KUNIT=" in config.read_text()
+
+
 def build(chosen, *more):
     """User space and a module for each kernel; the number of builds that failed."""
     failed = bool(make("lib", "tools", "programs", "vmctl", *more, "WERROR=1").returncode)
     for kernel in chosen:
-        done = make("module", f"KDIR={kernel.headers}", "W=1")
+        done = make("kunit" if has_kunit(kernel) else "module", f"KDIR={kernel.headers}", "W=1")
         warnings = [line for line in done.stdout.splitlines() if "warning:" in line]
         for line in warnings:
             say(line)
@@ -52,15 +59,26 @@ def build(chosen, *more):
     return failed
 
 
-def host_programs(wanted):
+# On the host, too long for every time: minutes.
+NOT_IN_CHECK = ("dkms",)
+
+
+def host_programs(wanted, level):
     """What runs on the host: (name, command). cmocka programs, and some scripts."""
     unit = TESTS / "unit"
     found = [(p.stem, [BUILD / "tests/unit" / p.stem]) for p in sorted(unit.glob("test_*.c"))]
+    # KUnit suites of pure files, as they run on the host.
+    kunit = (p.stem.removesuffix("_test") for p in sorted((TREE / "kunit").glob("*_test.c")))
+    found += [(f"kunit_{name}", [BUILD / f"tests/unit/kunit_{name}"]) for name in kunit
+              if (BUILD / f"tests/unit/kunit_{name}").exists()]
+    found += [(f"corpus_{d.name}", [BUILD / f"tests/unit/corpus_{d.name}", d])
+              for d in sorted((TESTS / "fuzz/corpus").iterdir())]
     found += [
         ("header", [BUILD / "tests/unit/header"]),
         ("cli_docs", [unit / "cli_docs.sh", BUILD / "bin/rmpool", TREE]),
         ("abi_32bit", [unit / "abi_32bit.py"]),
         ("backport", [unit / "backport.sh"]),
+        ("ktap", [unit / "ktap.sh"]),
         ("dkms", [unit / "dkms.sh", TREE]),
         ("module_size", [unit / "module_size.sh", BUILD]),
         ("netlink_spec", [unit / "check_netlink_spec.py"]),
@@ -68,7 +86,9 @@ def host_programs(wanted):
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
-    return [(name, command) for name, command in found if wanted in name]
+    # What is asked for by its name is done at any level.
+    return [(name, command) for name, command in found if wanted in name and
+            (wanted or level != "check" or name not in NOT_IN_CHECK)]
 
 
 def host_results(output, status):
@@ -88,12 +108,12 @@ def host_results(output, status):
     return passed, failed, skipped
 
 
-def unit_tests(wanted):
+def unit_tests(wanted, level):
     """Everything on the host. Returns (passed, failed, skipped)."""
     passed = failed = skipped = 0
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
     LOGS.mkdir(parents=True, exist_ok=True)
-    for name, command in host_programs(wanted):
+    for name, command in host_programs(wanted, level):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
                                   stderr=subprocess.STDOUT, errors="replace", timeout=300,
@@ -103,7 +123,8 @@ def unit_tests(wanted):
             output, status = f"{why}\n", -1
         (LOGS / f"{name}.unit").write_text(output)
         good, bad, left_out = host_results(output, status)
-        if name.startswith("test_") and not re.search(r"^(not )?ok ", output, re.MULTILINE):
+        told = re.search(r"^(not )?ok ", output, re.MULTILINE)
+        if name.startswith(("test_", "kunit_", "corpus_")) and not told:
             good, bad = 0, 1    # a program of tests without a test
         say(f"{'not ok' if bad else 'ok'} unit {name}: "
             f"{suites.closing_line(good, bad, left_out)}")
@@ -126,6 +147,23 @@ def selftest(wanted, chosen):
     return states.count("ok"), failed or int(bool(done.returncode or not states))
 
 
+def fuzz(wanted, level):
+    """libFuzzer for a minute or an hour, and how much of the pure files the suites run."""
+    passed = failed = 0
+    for name, words in (("coverage", ["coverage"]),
+                        ("fuzz", ["fuzz", f"SECONDS={3600 if level == 'long' else 60}"])):
+        if wanted not in name:
+            continue
+        done = make(*words, "WERROR=1")
+        lines = re.findall(r"^(?:not )?ok .*$", done.stdout, re.MULTILINE)
+        for line in lines if not done.returncode else []:       # else make() told all
+            say(line)
+        bad = sum(line.startswith("not") for line in lines)
+        passed += len(lines) - bad
+        failed += bad or int(bool(done.returncode or not lines))
+    return passed, failed, 0
+
+
 async def vm_suites(kernel, todo):
     """All suites with one kernel; groups one after the other."""
     runner = Run(kernel, f"check-{kernel.label}", printer=say)
@@ -136,18 +174,48 @@ async def vm_suites(kernel, todo):
     return runner.results
 
 
-async def all_vms(chosen, todo, parallel):
-    if parallel:
-        lists = await asyncio.gather(*(vm_suites(k, todo) for k in chosen))
-    else:
-        lists = [await vm_suites(k, todo) for k in chosen]
-    return [r for results in lists for r in results]
+async def all_vms(chosen, todo, at_once):
+    """[(kernel, results, seconds)]"""
+    free = asyncio.Semaphore(at_once)
+
+    async def one(kernel):
+        async with free:
+            began = time.monotonic()
+            return kernel, await vm_suites(kernel, todo), time.monotonic() - began
+
+    return await asyncio.gather(*(one(k) for k in chosen))
+
+
+class Layers:
+    """What each layer of tests came to."""
+
+    def __init__(self):
+        self.rows = []
+        self.began = time.monotonic()
+
+    def add(self, name, passed, failed, skipped, seconds=None):
+        """Seconds: by default since the last one."""
+        now = time.monotonic()
+        self.rows.append((name, passed, failed, skipped,
+                          now - self.began if seconds is None else seconds))
+        self.began = now
+
+    def close(self):
+        """Tells the sums. Whether all is well."""
+        say(f"-- {'layer':<22} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}")
+        for name, *counts, seconds in self.rows:
+            say(f"-- {name:<22} {counts[0]:7} {counts[1]:7} {counts[2]:8} {seconds:8.0f}")
+        passed, failed, skipped = (sum(row[i] for row in self.rows) for i in (1, 2, 3))
+        say(f"{passed} passed, {failed} failed, {skipped} skipped")
+        return passed and not failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-T", metavar="NAME", default="", help="only what has NAME in its name")
     parser.add_argument("-K", metavar="KERNEL", default="", help="only one kernel: 6.1, 6.12, test")
+    parser.add_argument("--level", choices=suites.LEVELS,
+                        help="how much is done (default: $RMPOOL_LEVEL or check)")
     parser.add_argument("--build-only", action="store_true",
                         help="what a VM needs, and nothing else")
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
@@ -160,30 +228,39 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
-        chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS)]
+        if args.level:
+            os.environ["RMPOOL_LEVEL"] = args.level
+        level = suites.level()
+        seed = suites.seed()
+        chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS[level])]
         todo = [suites.load(p) for p in sorted(TESTS.glob("integration/*.sh")) if args.T in p.name]
+        todo = [s for s in todo if args.T or s.is_of(level)]
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
+    layers = Layers()
     failed_builds = build(chosen, *([] if args.build_only else ["unit"]))
     if args.build_only:
         return 1 if failed_builds else 0
-    say(f"-- built in {time.monotonic() - began:.0f} s")
-    totals = [(0, failed_builds, 0)]
+    say(f"-- level {level}, seed {seed} (RMPOOL_SEED={seed} does the same again)")
+    layers.add("builds", 0, failed_builds, 0)
     if not failed_builds:
-        totals += [unit_tests(args.T), (*selftest(args.T, chosen), 0)]
+        layers.add("unit", *unit_tests(args.T, level))
+        if level != "check" or args.T:
+            layers.add("fuzz and coverage", *fuzz(args.T, level))
+            layers.add("harness", *selftest(args.T, chosen), 0)
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
-        results = asyncio.run(all_vms(chosen, todo, not args.serial))
-        totals.append(suites.count(results))
-        failures = [r for r in results if r.status == "not ok"]
+        failures = []
+        for kernel, results, seconds in asyncio.run(
+                all_vms(chosen, todo, 1 if args.serial else AT_ONCE)):
+            layers.add(f"in VMs, {kernel.label}", *suites.count(results), seconds)
+            failures += [r for r in results if r.status == "not ok"]
         if failures:
             say(f"-- failed (logs: {LOGS}):")
             for result in failures:
                 say(result.line())
     say(f"-- {time.monotonic() - began:.0f} s in all")
-    passed, failed, skipped = (sum(t[i] for t in totals) for i in range(3))
-    say(suites.closing_line(passed, failed, skipped))
-    return 1 if failed or not passed else 0
+    return 0 if layers.close() else 1
 
 
 if __name__ == "__main__":

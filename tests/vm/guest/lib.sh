@@ -7,7 +7,9 @@
 # run), PEER (the other one of a pair), IP0 IP1 IP60 IP61 (own addresses on
 # rail 0 and 1, IPv4 and IPv6), PEER_IP0 ... PEER_IP61, SUITE, TMP (an empty
 # directory on tmpfs), RMPOOL_TREE (the source tree, read-only on the host: the
-# guest writes to an overlay that goes with it), RMPOOL_BUILD. PATH has
+# guest writes to an overlay that goes with it), RMPOOL_BUILD, RMPOOL_LEVEL (check,
+# all or long), RMPOOL_SEED (a number, the same in all VMs of a run; the run tells
+# it, and with it in the host's environment the same is done again). PATH has
 # build/bin first.
 
 # ---- telling results -------------------------------------------------------
@@ -113,6 +115,16 @@ same()		# NAME WANTED GOT
 	fi
 }
 
+# How much of something is done at this level.
+amount()	# CHECK ALL LONG
+{
+	case $RMPOOL_LEVEL in
+	check) echo "$1" ;;
+	all) echo "$2" ;;
+	long) echo "$3" ;;
+	esac
+}
+
 # ---- waiting: always for a condition, always with a limit ------------------
 
 # VM_SLOW is the factor for all time limits (1 but for the test kernel): vmctl's waits
@@ -183,6 +195,9 @@ module_load()	# [PARAMETER=VALUE...]
 		[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
 		module_needs_loaded=1
 	fi
+	# On a slow kernel, an acknowledgement comes later than the half second that
+	# queue pairs wait for one: 2 s.
+	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "$@"
 	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
 }
 

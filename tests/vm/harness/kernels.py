@@ -59,8 +59,9 @@ def test_kernel(label):
     try:
         kernel = TestKernel(label[len("test-"):])
         # Each report, not only KASAN's first: one may come before the module is loaded.
+        # KUNIT_DEFAULT_ENABLED is not in the option file: suites of the kernel itself would run.
         return Kernel(label, kernel.modules.name, kernel.image, kernel.modules,
-                      TEST_KERNEL_SLOW, "kasan_multi_shot")
+                      TEST_KERNEL_SLOW, "kasan_multi_shot kunit.enable=1")
     except TestKernelError as why:
         raise KernelError(why) from None
 

@@ -19,7 +19,7 @@ from .hub import Hub
 from .kernellog import KernelLog
 from .machine import Machine, base_command
 from .paths import LOGS, TREE
-from .suites import Result
+from .suites import Result, level, seed
 
 # Seconds; limits grow by the factor of the kernel (kernels.py).
 BOOT_SECONDS = 240          # a loaded host is slow
@@ -67,6 +67,7 @@ class Boot:
             "PEER": peer, "VM_RAILS": machine.rails, "VM_UDEV": self.needs.udev,
             "VM_RXE": self.needs.rxe, "VM_MODULE": self.needs.module,
             "VM_MODULES": self.kernel.modules, "VM_SHELL": "", "VM_SLOW": self.slow,
+            "RMPOOL_LEVEL": level(), "RMPOOL_SEED": seed(),
         }
         values.update(self.run.shell_config(machine))
         for who, prefix in ((machine.name, ""), (peer, "PEER_")):

@@ -12,11 +12,18 @@ top changes the defaults:
   module=0         rmpool is not loaded before the suite
   alone=1          a boot of its own
   kernels=6.1,...  only with these
+  level=LEVEL      only at this level or a higher one (check)
+  LEVEL=SECONDS    limit at this level: all=600 long=7200
+
+Levels are check, all and long: how much is done, as in make check, check-all, check-long.
 """
 
+import os
+import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LEVELS = ["check", "all", "long"]
 VMS = {"single": ["a"], "pair": ["a", "b"], "three": ["a", "b", "c"]}
 
 
@@ -33,11 +40,16 @@ class Suite:
     module: int = 1
     alone: int = 0
     kernels: list = field(default_factory=list)
+    level: str = "check"
 
     def runs_on(self, label):
         """Whether it is for a kernel: "test" stands for its variants, too."""
         return not self.kernels or any(
             label == k or label.startswith((k + ".", k + "-")) for k in self.kernels)
+
+    def is_of(self, wanted):
+        """Whether it is run at a level."""
+        return LEVELS.index(self.level) <= LEVELS.index(wanted)
 
     @property
     def needs(self):
@@ -50,8 +62,25 @@ class SuiteError(Exception):
     pass
 
 
+def level():
+    """The level of this run."""
+    wanted = os.environ.get("RMPOOL_LEVEL") or LEVELS[0]
+    if wanted not in LEVELS:
+        raise SuiteError(f"RMPOOL_LEVEL={wanted}: not one of {' '.join(LEVELS)}")
+    return wanted
+
+
+def seed():
+    """The number by which all that is random in this run can be had again."""
+    given = os.environ.setdefault("RMPOOL_SEED", str(random.randrange(1, 1 << 31)))
+    if not given.isdecimal():
+        raise SuiteError(f"RMPOOL_SEED={given}: not a number")
+    return given
+
+
 def load(path, vms=None):
     path = Path(path).resolve()
+    limits = {}
     parts = path.name.split(".")
     kind = next((p for p in parts[1:] if p in VMS), None)
     if vms is None:
@@ -68,10 +97,17 @@ def load(path, vms=None):
             key, _, value = word.partition("=")
             if key == "kernels":
                 suite.kernels = value.split(",")
+            elif key == "level" and value in LEVELS:
+                suite.level = value
+            elif key in LEVELS:
+                limits[key] = int(value)
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
                 setattr(suite, key, int(value))
             else:
                 raise SuiteError(f"{path.name}: '# vm: {word}' is not known")
+    # A higher level has the limit of the one below unless it has its own.
+    for name in LEVELS[:LEVELS.index(level()) + 1]:
+        suite.timeout = limits.get(name, suite.timeout)
     return suite
 
 

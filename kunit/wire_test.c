@@ -1,26 +1,17 @@
-// SOURCES: kmod/wire.c
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of kmod/wire.c: layouts as docs/wire.md tells them, round trips, and
+ * Suite of kmod/wire.c: layouts as docs/wire.md tells them, round trips, and
  * hostile input. There is one form only for every content, so whatever the
  * decoder takes must give the same bytes when it is encoded again: that, and
  * that the output is untouched when it refuses, is checked for all input.
- *
- * The random part prints its seed; RMPOOL_SEED=n repeats a run.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <time.h>
-#include <cmocka.h>
-#include "wire.h"
+#include "suite.h"
+#include "wire.c"
 
 #define HEADER		16
 #define RUNS		48
 #define RUN		52
-#define FUZZ_ROUNDS	300000
+#define RANDOM_ROUNDS	many(5000, 300000)
 
 static const u8 types[] = {
 	RMP_MSG_HELLO, RMP_MSG_DEVICES, RMP_MSG_RAIL_REQUEST,
@@ -30,32 +21,7 @@ static const u8 types[] = {
 	RMP_MSG_PROBE, RMP_MSG_PROBE_ACK, RMP_MSG_CREDIT, RMP_MSG_BYE,
 };
 
-#define NR_TYPES	(sizeof(types) / sizeof(types[0]))
-
-static u64 seed;
-static u64 random_state;
-
-static u64 next_random(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-/* Uniform enough, from 0 to @n - 1. */
-static u32 below(u32 n)
-{
-	return (u32)((next_random() >> 20) % n);
-}
-
-static void random_bytes(void *mem, size_t len)
-{
-	u8 *p = mem;
-
-	while (len--)
-		*p++ = (u8)(next_random() >> 24);
-}
+#define NR_TYPES	ARRAY_SIZE(types)
 
 static void random_text(char *text, size_t size)
 {
@@ -173,7 +139,7 @@ static struct rmp_wire_keys random_run(void)
 }
 
 /* A KEYS message with up to @most runs; returns its length. */
-static int random_keys(u8 *buf, size_t size, u32 most)
+static int random_keys(struct kunit *test, u8 *buf, size_t size, u32 most)
 {
 	struct rmp_keys_writer w;
 	struct rmp_msg_keys keys = {
@@ -183,7 +149,7 @@ static int random_keys(u8 *buf, size_t size, u32 most)
 	u32 nr_runs = 1 + below(most);
 	u32 room, nr;
 
-	assert_int_equal(rmp_keys_begin(&w, buf, size), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, size), 0);
 	while (nr_runs--) {
 		struct rmp_wire_keys run = random_run();
 
@@ -202,21 +168,21 @@ static int random_keys(u8 *buf, size_t size, u32 most)
 	return rmp_keys_end(&w, (u32)next_random(), &keys);
 }
 
-static int random_encoded(u8 *buf, size_t size, u8 type)
+static int random_encoded(struct kunit *test, u8 *buf, size_t size, u8 type)
 {
 	struct rmp_msg msg;
 	int len;
 
 	if (type == RMP_MSG_KEYS)
-		return random_keys(buf, size, 12);
+		return random_keys(test, buf, size, 12);
 	random_msg(&msg, type);
 	len = rmp_wire_encode(buf, size, &msg);
-	assert_true(len >= HEADER);
+	KUNIT_ASSERT_TRUE(test, len >= HEADER);
 	return len;
 }
 
 /* Builds a decoded message anew. */
-static int encode_again(u8 *again, size_t size, const u8 *buf, size_t len,
+static int encode_again(struct kunit *test, u8 *again, size_t size, const u8 *buf, size_t len,
 			const struct rmp_msg *msg)
 {
 	struct rmp_keys_writer w;
@@ -228,17 +194,17 @@ static int encode_again(u8 *again, size_t size, const u8 *buf, size_t len,
 
 	if (msg->type != RMP_MSG_KEYS)
 		return rmp_wire_encode(again, size, msg);
-	assert_int_equal(rmp_keys_begin(&w, again, size), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, again, size), 0);
 	while ((ret = rmp_keys_next(buf, len, &pos, &run)) == 1) {
 		runs++;
-		if (rmp_keys_open(&w, &run) < run.nr)
-			fail_msg("a run that was read does not fit");
+		/* What was read fits. */
+		KUNIT_ASSERT_GE(test, rmp_keys_open(&w, &run), run.nr);
 		for (i = 0; i < run.nr; i++)
 			rmp_keys_add(&w, rmp_keys_rkey(&run, i));
 	}
-	assert_int_equal(ret, 0);
-	assert_int_equal(pos, len);
-	assert_int_equal(runs, msg->keys.nr_runs);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_ASSERT_EQ(test, pos, len);
+	KUNIT_ASSERT_EQ(test, runs, msg->keys.nr_runs);
 	ret = rmp_keys_end(&w, msg->seq, &msg->keys);
 	if (ret > 0)
 		rmp_wire_set_credits(again, msg->credits);
@@ -249,14 +215,14 @@ static int encode_again(u8 *again, size_t size, const u8 *buf, size_t len,
  * Decodes from memory of exactly the right size, so that the sanitizer sees
  * each byte too many, and checks what holds for any input.
  */
-static int decode_checked(const u8 *buf, size_t len)
+static int decode_checked(struct kunit *test, const u8 *buf, size_t len)
 {
 	static u8 again[RMP_WIRE_MSG_MAX];
-	u8 *exact = malloc(len ? len : 1);
+	u8 *exact = kmalloc(len ? len : 1, GFP_KERNEL);
 	struct rmp_msg msg, untouched;
 	int ret, len_again;
 
-	assert_non_null(exact);
+	KUNIT_ASSERT_NOT_NULL(test, exact);
 	if (len)
 		memcpy(exact, buf, len);
 	memset(&msg, 0xa5, sizeof(msg));
@@ -264,27 +230,27 @@ static int decode_checked(const u8 *buf, size_t len)
 	ret = rmp_wire_decode(exact, len, &msg);
 	switch (ret) {
 	case 0:
-		len_again = encode_again(again, sizeof(again), exact, len, &msg);
-		assert_int_equal(len_again, len);
-		assert_memory_equal(again, exact, len);
+		len_again = encode_again(test, again, sizeof(again), exact, len, &msg);
+		KUNIT_ASSERT_EQ(test, len_again, len);
+		ASSERT_SAME(test, again, exact, len);
 		break;
 	case -ENOMSG:
-		assert_int_equal(msg.type, exact[5]);
-		assert_int_equal(msg.credits, exact[12]);
+		KUNIT_ASSERT_EQ(test, msg.type, exact[5]);
+		KUNIT_ASSERT_EQ(test, msg.credits, exact[12]);
 		untouched.type = msg.type;
 		untouched.credits = msg.credits;
 		untouched.seq = msg.seq;
-		assert_memory_equal(&msg, &untouched, sizeof(msg));
+		ASSERT_SAME(test, &msg, &untouched, sizeof(msg));
 		break;
 	case -EPROTO:
 	case -EPROTONOSUPPORT:
 	case -EBADMSG:
-		assert_memory_equal(&msg, &untouched, sizeof(msg));
+		ASSERT_SAME(test, &msg, &untouched, sizeof(msg));
 		break;
 	default:
-		fail_msg("decoding returned %d", ret);
+		KUNIT_FAIL(test, "decoding returned %d", ret);
 	}
-	free(exact);
+	kfree(exact);
 	return ret;
 }
 
@@ -303,32 +269,31 @@ static u64 number_at(const u8 *p, int size)
 	return n;
 }
 
-#define assert_at(buf, at, size, value) \
-	assert_int_equal(number_at((buf) + (at), size), value)
+#define ASSERT_AT(test, buf, at, size, value) \
+	KUNIT_ASSERT_EQ(test, number_at((buf) + (at), size), (u64)(value))
 
-static void test_round_trip(void **state)
+static void test_round_trip(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	struct rmp_msg in, out;
 	size_t t;
 	int i, len;
 
-	(void)state;
 	for (t = 0; t < NR_TYPES; t++) {
 		if (types[t] == RMP_MSG_KEYS)
 			continue;
 		for (i = 0; i < 200; i++) {
 			random_msg(&in, types[t]);
 			len = rmp_wire_encode(buf, sizeof(buf), &in);
-			assert_true(len >= HEADER);
-			assert_int_equal(rmp_wire_decode(buf, (size_t)len, &out), 0);
-			assert_memory_equal(&in, &out, sizeof(in));
-			assert_int_equal(decode_checked(buf, (size_t)len), 0);
+			KUNIT_ASSERT_TRUE(test, len >= HEADER);
+			KUNIT_ASSERT_EQ(test, rmp_wire_decode(buf, (size_t)len, &out), 0);
+			ASSERT_SAME(test, &in, &out, sizeof(in));
+			KUNIT_ASSERT_EQ(test, decode_checked(test, buf, (size_t)len), 0);
 		}
 	}
 }
 
-static void test_header_layout(void **state)
+static void test_header_layout(struct kunit *test)
 {
 	struct rmp_msg msg = {
 		.type = RMP_MSG_PROBE,
@@ -338,23 +303,22 @@ static void test_header_layout(void **state)
 	};
 	u8 buf[64];
 
-	(void)state;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 8);
-	assert_memory_equal(buf, "RMPL", 4);
-	assert_at(buf, 4, 1, RMP_WIRE_VERSION);
-	assert_at(buf, 5, 1, RMP_MSG_PROBE);
-	assert_at(buf, 6, 2, HEADER + 8);
-	assert_at(buf, 8, 4, 0x3456789a);
-	assert_at(buf, 12, 1, 0x12);
-	assert_at(buf, 13, 3, 0);
-	assert_at(buf, 16, 8, 0x1122334455667788);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 8);
+	ASSERT_SAME(test, buf, "RMPL", 4);
+	ASSERT_AT(test, buf, 4, 1, RMP_WIRE_VERSION);
+	ASSERT_AT(test, buf, 5, 1, RMP_MSG_PROBE);
+	ASSERT_AT(test, buf, 6, 2, HEADER + 8);
+	ASSERT_AT(test, buf, 8, 4, 0x3456789a);
+	ASSERT_AT(test, buf, 12, 1, 0x12);
+	ASSERT_AT(test, buf, 13, 3, 0);
+	ASSERT_AT(test, buf, 16, 8, 0x1122334455667788);
 	rmp_wire_set_credits(buf, 0x77);
-	assert_at(buf, 8, 8, 0x000000773456789a);
-	assert_int_equal(rmp_wire_decode(buf, HEADER + 8, &msg), 0);
-	assert_int_equal(msg.credits, 0x77);
+	ASSERT_AT(test, buf, 8, 8, 0x000000773456789a);
+	KUNIT_ASSERT_EQ(test, rmp_wire_decode(buf, HEADER + 8, &msg), 0);
+	KUNIT_ASSERT_EQ(test, msg.credits, 0x77);
 }
 
-static void test_hello_layout(void **state)
+static void test_hello_layout(struct kunit *test)
 {
 	struct rmp_msg msg = {
 		.type = RMP_MSG_HELLO,
@@ -367,16 +331,15 @@ static void test_hello_layout(void **state)
 	};
 	u8 buf[512];
 
-	(void)state;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 168);
-	assert_at(buf, 16, 1, 1);
-	assert_at(buf, 31, 1, 16);
-	assert_at(buf, 32, 8, 0x8000000000000001);
-	assert_string_equal((char *)buf + 40, "node");
-	assert_string_equal((char *)buf + 104, "v1:10.0.0.1:13579");
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 168);
+	ASSERT_AT(test, buf, 16, 1, 1);
+	ASSERT_AT(test, buf, 31, 1, 16);
+	ASSERT_AT(test, buf, 32, 8, 0x8000000000000001);
+	KUNIT_ASSERT_STREQ(test, (char *)buf + 40, "node");
+	KUNIT_ASSERT_STREQ(test, (char *)buf + 104, "v1:10.0.0.1:13579");
 }
 
-static void test_devices_layout(void **state)
+static void test_devices_layout(struct kunit *test)
 {
 	struct rmp_msg msg = {
 		.type = RMP_MSG_DEVICES,
@@ -392,21 +355,20 @@ static void test_devices_layout(void **state)
 	};
 	u8 buf[512];
 
-	(void)state;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg),
-			 HEADER + 4 + 2 * 24);
-	assert_at(buf, 16, 4, 2);
-	assert_at(buf, 20, 4, 0x10040503);
-	assert_at(buf, 24, 4, 100000);
-	assert_at(buf, 28, 4, 0x0100000a);
-	assert_at(buf, 32, 8, 0);
-	assert_at(buf, 44, 4, 0x01060301);
-	assert_at(buf, 48, 4, 7);
-	assert_at(buf, 52, 2, 0x80fe);
-	assert_at(buf, 67, 1, 9);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg),
+			HEADER + 4 + 2 * 24);
+	ASSERT_AT(test, buf, 16, 4, 2);
+	ASSERT_AT(test, buf, 20, 4, 0x10040503);
+	ASSERT_AT(test, buf, 24, 4, 100000);
+	ASSERT_AT(test, buf, 28, 4, 0x0100000a);
+	ASSERT_AT(test, buf, 32, 8, 0);
+	ASSERT_AT(test, buf, 44, 4, 0x01060301);
+	ASSERT_AT(test, buf, 48, 4, 7);
+	ASSERT_AT(test, buf, 52, 2, 0x80fe);
+	ASSERT_AT(test, buf, 67, 1, 9);
 }
 
-static void test_small_layouts(void **state)
+static void test_small_layouts(struct kunit *test)
 {
 	struct rmp_msg msg = {
 		.type = RMP_MSG_RAIL_REQUEST,
@@ -415,27 +377,26 @@ static void test_small_layouts(void **state)
 	};
 	u8 buf[512];
 
-	(void)state;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
-	assert_at(buf, 16, 4, 0x04030201);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
+	ASSERT_AT(test, buf, 16, 4, 0x04030201);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_RAIL_TOKENS;
 	msg.rail_tokens.rail = 31;
 	msg.rail_tokens.nr = 2;
 	memset(msg.rail_tokens.token, 0xee, 2UL * RMP_WIRE_TOKEN);
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 36);
-	assert_at(buf, 16, 4, 0x0002001f);
-	assert_at(buf, 20, 8, 0xeeeeeeeeeeeeeeee);
-	assert_at(buf, 44, 8, 0xeeeeeeeeeeeeeeee);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 36);
+	ASSERT_AT(test, buf, 16, 4, 0x0002001f);
+	ASSERT_AT(test, buf, 20, 8, 0xeeeeeeeeeeeeeeee);
+	ASSERT_AT(test, buf, 44, 8, 0xeeeeeeeeeeeeeeee);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_SEGMENT_OPEN;
 	msg.segment_open.cookie = 0x01020304;
-	strcpy(msg.segment_open.name, "kv");
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 68);
-	assert_at(buf, 16, 4, 0x01020304);
-	assert_at(buf, 20, 8, 0x766b);
+	memcpy(msg.segment_open.name, "kv", 2);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 68);
+	ASSERT_AT(test, buf, 16, 4, 0x01020304);
+	ASSERT_AT(test, buf, 20, 8, 0x766b);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_SEGMENT_INFO;
@@ -443,44 +404,44 @@ static void test_small_layouts(void **state)
 		.cookie = 1, .status = 2, .segment = 3, .nr_regions = 4,
 		.generation = 5, .size = 6,
 	};
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 32);
-	assert_at(buf, 16, 8, 0x0000000200000001);
-	assert_at(buf, 24, 8, 0x0000000400000003);
-	assert_at(buf, 32, 8, 5);
-	assert_at(buf, 40, 8, 6);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 32);
+	ASSERT_AT(test, buf, 16, 8, 0x0000000200000001);
+	ASSERT_AT(test, buf, 24, 8, 0x0000000400000003);
+	ASSERT_AT(test, buf, 32, 8, 5);
+	ASSERT_AT(test, buf, 40, 8, 6);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.segment.segment = 0xabcd;
 	msg.segment.generation = 9;
 	msg.type = RMP_MSG_SEGMENT_CLOSE;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
-	assert_at(buf, 16, 4, 0xabcd);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
+	ASSERT_AT(test, buf, 16, 4, 0xabcd);
 	msg.type = RMP_MSG_KEYS_CHANGED;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 12);
-	assert_at(buf, 16, 4, 0xabcd);
-	assert_at(buf, 20, 8, 9);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 12);
+	ASSERT_AT(test, buf, 16, 4, 0xabcd);
+	ASSERT_AT(test, buf, 20, 8, 9);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_KEYS_GET;
 	msg.keys_get.segment = 8;
 	msg.keys_get.from = (struct rmp_wire_cursor){ 7, 6, 5 };
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 20);
-	assert_at(buf, 16, 4, 8);
-	assert_at(buf, 20, 8, 7);
-	assert_at(buf, 28, 8, 0x0000000500000006);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 20);
+	ASSERT_AT(test, buf, 16, 4, 8);
+	ASSERT_AT(test, buf, 20, 8, 7);
+	ASSERT_AT(test, buf, 28, 8, 0x0000000500000006);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_REVOKE;
 	msg.revoke = (struct rmp_msg_revoke){ 1, 2, 3 };
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
-	assert_at(buf, 16, 8, 0x0000000200000001);
-	assert_at(buf, 24, 8, 3);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 16, 8, 0x0000000200000001);
+	ASSERT_AT(test, buf, 24, 8, 3);
 
 	msg.type = RMP_MSG_CREDIT;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER);
 }
 
-static void test_keys_layout(void **state)
+static void test_keys_layout(struct kunit *test)
 {
 	struct rmp_wire_keys run = {
 		.region = 1, .offset = 2, .length = 3, .iova = 4,
@@ -495,126 +456,123 @@ static void test_keys_layout(void **state)
 	struct rmp_keys_writer w;
 	struct rmp_wire_keys read;
 	struct rmp_msg msg;
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	size_t pos = 0;
 
-	(void)state;
-	assert_int_equal(rmp_keys_begin(&w, buf, sizeof(buf)), 0);
-	assert_int_equal(rmp_keys_open(&w, &run),
-			 (RMP_WIRE_MSG_MAX - RUNS - RUN) / 4);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, sizeof(buf)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run),
+			(RMP_WIRE_MSG_MAX - RUNS - RUN) / 4);
 	rmp_keys_add(&w, 0xdeadbeef);
 	rmp_keys_add(&w, 0x11223344);
 	run.first = 0;
-	assert_int_equal(rmp_keys_open(&w, &run),
-			 (RMP_WIRE_MSG_MAX - RUNS - 2 * RUN - 8) / 4);
-	assert_int_equal(rmp_keys_end(&w, 0x42, &keys), RUNS + 2 * RUN + 8);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run),
+			(RMP_WIRE_MSG_MAX - RUNS - 2 * RUN - 8) / 4);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0x42, &keys), RUNS + 2 * RUN + 8);
 
-	assert_at(buf, 5, 1, RMP_MSG_KEYS);
-	assert_at(buf, 6, 2, RUNS + 2 * RUN + 8);
-	assert_at(buf, 8, 4, 0x42);
-	assert_at(buf, 16, 4, 0x55);
-	assert_at(buf, 20, 4, 2);
-	assert_at(buf, 24, 8, 0x66);
-	assert_at(buf, 32, 8, 0x77);
-	assert_at(buf, 40, 8, 0x0000009900000008);
-	assert_at(buf, 48, 8, 1);
-	assert_at(buf, 56, 8, 2);
-	assert_at(buf, 64, 8, 3);
-	assert_at(buf, 72, 8, 4);
-	assert_at(buf, 80, 8, 5);
-	assert_at(buf, 88, 4, RMPOOL_ACCESS_REMOTE_READ);
-	assert_at(buf, 92, 4, 0x01020304);
-	assert_at(buf, 96, 4, 0x09150002);
-	assert_at(buf, 100, 8, 0x11223344deadbeef);
+	ASSERT_AT(test, buf, 5, 1, RMP_MSG_KEYS);
+	ASSERT_AT(test, buf, 6, 2, RUNS + 2 * RUN + 8);
+	ASSERT_AT(test, buf, 8, 4, 0x42);
+	ASSERT_AT(test, buf, 16, 4, 0x55);
+	ASSERT_AT(test, buf, 20, 4, 2);
+	ASSERT_AT(test, buf, 24, 8, 0x66);
+	ASSERT_AT(test, buf, 32, 8, 0x77);
+	ASSERT_AT(test, buf, 40, 8, 0x0000009900000008);
+	ASSERT_AT(test, buf, 48, 8, 1);
+	ASSERT_AT(test, buf, 56, 8, 2);
+	ASSERT_AT(test, buf, 64, 8, 3);
+	ASSERT_AT(test, buf, 72, 8, 4);
+	ASSERT_AT(test, buf, 80, 8, 5);
+	ASSERT_AT(test, buf, 88, 4, RMPOOL_ACCESS_REMOTE_READ);
+	ASSERT_AT(test, buf, 92, 4, 0x01020304);
+	ASSERT_AT(test, buf, 96, 4, 0x09150002);
+	ASSERT_AT(test, buf, 100, 8, 0x11223344deadbeef);
 
-	assert_int_equal(rmp_wire_decode(buf, RUNS + 2 * RUN + 8, &msg), 0);
-	assert_int_equal(msg.keys.nr_runs, 2);
-	assert_int_equal(msg.keys.last, 0);
-	assert_int_equal(rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 1);
-	assert_int_equal(read.nr, 2);
-	assert_int_equal(read.first, 0x01020304);
-	assert_int_equal(rmp_keys_rkey(&read, 0), 0xdeadbeef);
-	assert_int_equal(rmp_keys_rkey(&read, 1), 0x11223344);
-	assert_int_equal(rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 1);
-	assert_int_equal(read.nr, 0);
-	assert_int_equal(rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 0);
+	KUNIT_ASSERT_EQ(test, rmp_wire_decode(buf, RUNS + 2 * RUN + 8, &msg), 0);
+	KUNIT_ASSERT_EQ(test, msg.keys.nr_runs, 2);
+	KUNIT_ASSERT_EQ(test, msg.keys.last, 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 1);
+	KUNIT_ASSERT_EQ(test, read.nr, 2);
+	KUNIT_ASSERT_EQ(test, read.first, 0x01020304);
+	KUNIT_ASSERT_EQ(test, rmp_keys_rkey(&read, 0), 0xdeadbeef);
+	KUNIT_ASSERT_EQ(test, rmp_keys_rkey(&read, 1), 0x11223344);
+	KUNIT_ASSERT_EQ(test, rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 1);
+	KUNIT_ASSERT_EQ(test, read.nr, 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_next(buf, RUNS + 2 * RUN + 8, &pos, &read), 0);
 }
 
-static void test_keys_full(void **state)
+static void test_keys_full(struct kunit *test)
 {
 	struct rmp_wire_keys run = { .chunk_shift = 12 };
 	struct rmp_msg_keys keys = { .segment = 1, .last = 1 };
 	struct rmp_keys_writer w;
-	u8 buf[RMP_WIRE_MSG_MAX + 100];
+	static u8 buf[RMP_WIRE_MSG_MAX + 100];
 	u32 room;
 	u32 n;
 
-	(void)state;
-	assert_int_equal(rmp_keys_begin(&w, buf, RUNS + RUN + 3), -EMSGSIZE);
-	assert_int_equal(rmp_keys_begin(&w, buf, RUNS + RUN + 4), 0);
-	assert_int_equal(rmp_keys_open(&w, &run), 1);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, RUNS + RUN + 3), -EMSGSIZE);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, RUNS + RUN + 4), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run), 1);
 	rmp_keys_add(&w, 1);
-	assert_int_equal(rmp_keys_open(&w, &run), 0);
-	assert_int_equal(rmp_keys_end(&w, 0, &keys), RUNS + RUN + 4);
-	assert_int_equal(decode_checked(buf, RUNS + RUN + 4), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0, &keys), RUNS + RUN + 4);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RUNS + RUN + 4), 0);
 
 	/* A buffer that is larger than a message is not used up. */
-	assert_int_equal(rmp_keys_begin(&w, buf, sizeof(buf)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, sizeof(buf)), 0);
 	room = rmp_keys_open(&w, &run);
-	assert_int_equal(room, (RMP_WIRE_MSG_MAX - RUNS - RUN) / 4);
+	KUNIT_ASSERT_EQ(test, room, (RMP_WIRE_MSG_MAX - RUNS - RUN) / 4);
 	for (n = 0; n < room; n++)
 		rmp_keys_add(&w, n);
-	assert_int_equal(rmp_keys_open(&w, &run), 0);
-	assert_int_equal(rmp_keys_end(&w, 0, &keys), RUNS + RUN + 4 * room);
-	assert_int_equal(decode_checked(buf, RUNS + RUN + 4 * room), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0, &keys), RUNS + RUN + 4 * room);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RUNS + RUN + 4 * room), 0);
 
 	/* One key too many is an error, not a key less. */
-	assert_int_equal(rmp_keys_begin(&w, buf, RUNS + RUN + 4), 0);
-	assert_int_equal(rmp_keys_open(&w, &run), 1);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, RUNS + RUN + 4), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_open(&w, &run), 1);
 	rmp_keys_add(&w, 1);
 	rmp_keys_add(&w, 2);
-	assert_int_equal(rmp_keys_end(&w, 0, &keys), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0, &keys), -EBADMSG);
 
 	/* Keys without a run. */
-	assert_int_equal(rmp_keys_begin(&w, buf, sizeof(buf)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, sizeof(buf)), 0);
 	rmp_keys_add(&w, 1);
-	assert_int_equal(rmp_keys_end(&w, 0, &keys), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0, &keys), -EBADMSG);
 
 	/* No region at all. */
-	assert_int_equal(rmp_keys_begin(&w, buf, sizeof(buf)), 0);
-	assert_int_equal(rmp_keys_end(&w, 0, &keys), RUNS);
-	assert_int_equal(decode_checked(buf, RUNS), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, sizeof(buf)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_end(&w, 0, &keys), RUNS);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RUNS), 0);
 }
 
-static int keys_with(const struct rmp_wire_keys *run, u32 nr,
-		     const struct rmp_msg_keys *keys)
+static int keys_with(struct kunit *test, const struct rmp_wire_keys *run,
+		     u32 nr, const struct rmp_msg_keys *keys)
 {
 	struct rmp_keys_writer w;
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 
-	assert_int_equal(rmp_keys_begin(&w, buf, sizeof(buf)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keys_begin(&w, buf, sizeof(buf)), 0);
 	if (run) {
-		assert_true(rmp_keys_open(&w, run) >= nr);
+		KUNIT_ASSERT_TRUE(test, rmp_keys_open(&w, run) >= nr);
 		while (nr--)
 			rmp_keys_add(&w, nr);
 	}
 	return rmp_keys_end(&w, 0, keys);
 }
 
-static void test_keys_refused(void **state)
+static void test_keys_refused(struct kunit *test)
 {
 	const struct rmp_wire_keys good = { .chunk_shift = 12, .first = 1 };
 	const struct rmp_msg_keys last = { .segment = 1, .last = 1 };
 	struct rmp_wire_keys run;
 	struct rmp_msg_keys keys;
 
-	(void)state;
-	assert_true(keys_with(&good, 1, &last) > 0);
+	KUNIT_ASSERT_TRUE(test, keys_with(test, &good, 1, &last) > 0);
 
 #define BAD_RUN(field, value) do { \
 	run = good; \
 	run.field = value; \
-	assert_int_equal(keys_with(&run, 1, &last), -EBADMSG); \
+	KUNIT_ASSERT_EQ(test, keys_with(test, &run, 1, &last), -EBADMSG); \
 } while (0)
 	BAD_RUN(chunk_shift, 11);
 	BAD_RUN(chunk_shift, 41);
@@ -623,11 +581,11 @@ static void test_keys_refused(void **state)
 	BAD_RUN(access, RMPOOL_ACCESS_LOCAL_WRITE);
 	BAD_RUN(access, 8);
 	/* A run without keys has no first one. */
-	assert_int_equal(keys_with(&good, 0, &last), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, keys_with(test, &good, 0, &last), -EBADMSG);
 
 #define BAD_KEYS(...) do { \
 	keys = (struct rmp_msg_keys){ __VA_ARGS__ }; \
-	assert_int_equal(keys_with(&good, 1, &keys), -EBADMSG); \
+	KUNIT_ASSERT_EQ(test, keys_with(test, &good, 1, &keys), -EBADMSG); \
 } while (0)
 	BAD_KEYS(.segment = 0, .last = 1);
 	BAD_KEYS(.segment = 1, .last = 2);
@@ -637,26 +595,31 @@ static void test_keys_refused(void **state)
 	BAD_KEYS(.segment = 1, .last = 0, .next = { 1, 0, 0x80000000 });
 	/* More to come, but nothing in this one: it would go on for ever. */
 	keys = (struct rmp_msg_keys){ .segment = 1, .next = { 1, 0, 0 } };
-	assert_int_equal(keys_with(NULL, 0, &keys), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, keys_with(test, NULL, 0, &keys), -EBADMSG);
 }
 
-static void test_encode_refused(void **state)
+/* With a device, if it is about devices. */
+static void random_full(struct rmp_msg *msg, u8 type)
+{
+	do {
+		random_msg(msg, type);
+	} while (type == RMP_MSG_DEVICES && !msg->devices.nr);
+}
+
+static void test_encode_refused(struct kunit *test)
 {
 	struct rmp_msg msg;
-	u8 buf[RMP_WIRE_MSG_MAX];
-	u8 before[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 before[RMP_WIRE_MSG_MAX];
 
-	(void)state;
 	memset(buf, 0x5a, sizeof(buf));
 	memset(before, 0x5a, sizeof(before));
 
 #define BAD(mtype, field, value) do { \
-	do \
-		random_msg(&msg, mtype); \
-	while ((mtype) == RMP_MSG_DEVICES && !msg.devices.nr); \
+	random_full(&msg, mtype); \
 	msg.field = value; \
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG); \
-	assert_memory_equal(buf, before, sizeof(buf)); \
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG); \
+	ASSERT_SAME(test, buf, before, sizeof(buf)); \
 } while (0)
 	BAD(RMP_MSG_HELLO, type, 0);
 	BAD(RMP_MSG_HELLO, type, 17);
@@ -694,24 +657,24 @@ static void test_encode_refused(void **state)
 	random_msg(&msg, RMP_MSG_SEGMENT_INFO);
 	msg.segment_info.status = 0;
 	msg.segment_info.segment = 0;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 	msg.segment_info.status = RMPOOL_REASON_SEGMENT_UNKNOWN;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 32);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 32);
 
 	/* Text behind the NUL. */
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_HELLO;
 	msg.hello.name[5] = 'x';
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 
 	/* A refusal has no tokens, and no refusal has some. */
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_RAIL_TOKENS;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 	msg.rail_tokens.status = RMP_REJECT_RESOURCES;
-	assert_true(rmp_wire_encode(buf, sizeof(buf), &msg) > 0);
+	KUNIT_ASSERT_TRUE(test, rmp_wire_encode(buf, sizeof(buf), &msg) > 0);
 	msg.rail_tokens.nr = 1;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 
 	/* The same device twice, and bytes behind an IPv4 address. */
 	memset(&msg, 0, sizeof(msg));
@@ -719,239 +682,232 @@ static void test_encode_refused(void **state)
 	msg.devices.nr = 2;
 	msg.devices.dev[0] = (struct rmp_wire_device){ 7, 5, 4, 1, 1, { 10 } };
 	msg.devices.dev[1] = (struct rmp_wire_device){ 7, 5, 4, 1, 1, { 11 } };
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 	msg.devices.dev[1].index = 8;
-	assert_true(rmp_wire_encode(buf, sizeof(buf), &msg) > 0);
+	KUNIT_ASSERT_TRUE(test, rmp_wire_encode(buf, sizeof(buf), &msg) > 0);
 	msg.devices.dev[1].addr[4] = 1;
-	assert_int_equal(rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), -EBADMSG);
 }
 
-static void test_encode_room(void **state)
+static void test_encode_room(struct kunit *test)
 {
-	u8 full[RMP_WIRE_MSG_MAX];
+	static u8 full[RMP_WIRE_MSG_MAX];
 	struct rmp_msg msg;
 	size_t t, size;
 	u8 *exact;
 	int len;
 
-	(void)state;
 	for (t = 0; t < NR_TYPES; t++) {
 		if (types[t] == RMP_MSG_KEYS)
 			continue;
 		random_msg(&msg, types[t]);
 		len = rmp_wire_encode(full, sizeof(full), &msg);
-		assert_true(len > 0);
+		KUNIT_ASSERT_TRUE(test, len > 0);
 		for (size = 0; size <= (size_t)len; size++) {
-			exact = malloc(size ? size : 1);
-			assert_non_null(exact);
-			assert_int_equal(rmp_wire_encode(exact, size, &msg),
-					 size < (size_t)len ? -EMSGSIZE : len);
-			free(exact);
+			exact = kmalloc(size ? size : 1, GFP_KERNEL);
+			KUNIT_ASSERT_NOT_NULL(test, exact);
+			KUNIT_ASSERT_EQ(test, rmp_wire_encode(exact, size, &msg),
+					size < (size_t)len ? -EMSGSIZE : len);
+			kfree(exact);
 		}
 	}
 }
 
-static void test_decode_refused(void **state)
+static void test_decode_refused(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX + 1] = {};
+	static u8 buf[RMP_WIRE_MSG_MAX + 1];
 	struct rmp_msg msg = { .type = RMP_MSG_PROBE, .seq = 5, .credits = 6 };
 	size_t len;
 	int i;
 
-	(void)state;
 	len = (size_t)rmp_wire_encode(buf, sizeof(buf), &msg);
-	assert_int_equal(decode_checked(buf, len), 0);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), 0);
 
 	for (i = 0; i < 4; i++) {
 		buf[i] ^= 0x20;
-		assert_int_equal(decode_checked(buf, len), -EPROTO);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EPROTO);
 		buf[i] ^= 0x20;
 	}
 	buf[4] = RMP_WIRE_VERSION + 1;
-	assert_int_equal(decode_checked(buf, len), -EPROTONOSUPPORT);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EPROTONOSUPPORT);
 	buf[4] = 0;
-	assert_int_equal(decode_checked(buf, len), -EPROTONOSUPPORT);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EPROTONOSUPPORT);
 	buf[4] = RMP_WIRE_VERSION;
 	for (i = 13; i < 16; i++) {
 		buf[i] = 1;
-		assert_int_equal(decode_checked(buf, len), -EBADMSG);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EBADMSG);
 		buf[i] = 0;
 	}
 
 	/* The length does not fit what arrived, either way. */
-	assert_int_equal(decode_checked(buf, len + 1), -EBADMSG);
-	assert_int_equal(decode_checked(buf, len - 1), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len + 1), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len - 1), -EBADMSG);
 	set_length(buf, len + 1);
-	assert_int_equal(decode_checked(buf, len), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EBADMSG);
 	/* Trailing bytes, well announced. */
-	assert_int_equal(decode_checked(buf, len + 1), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len + 1), -EBADMSG);
 	set_length(buf, RMP_WIRE_MSG_MAX + 1);
-	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
 
 	/* Unknown types are named as such, whatever is in them, up to the limit. */
 	buf[5] = 17;
-	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
 	set_length(buf, RMP_WIRE_MSG_MAX);
-	assert_int_equal(decode_checked(buf, RMP_WIRE_MSG_MAX), -ENOMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX), -ENOMSG);
 	set_length(buf, len);
-	assert_int_equal(decode_checked(buf, len), -ENOMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -ENOMSG);
 	buf[5] = 0;
-	assert_int_equal(decode_checked(buf, len), -ENOMSG);
+	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -ENOMSG);
 	buf[5] = 255;
 	memset(&msg, 0, sizeof(msg));
-	assert_int_equal(rmp_wire_decode(buf, len, &msg), -ENOMSG);
-	assert_int_equal(msg.type, 255);
-	assert_int_equal(msg.seq, 5);
-	assert_int_equal(msg.credits, 6);
+	KUNIT_ASSERT_EQ(test, rmp_wire_decode(buf, len, &msg), -ENOMSG);
+	KUNIT_ASSERT_EQ(test, msg.type, 255);
+	KUNIT_ASSERT_EQ(test, msg.seq, 5);
+	KUNIT_ASSERT_EQ(test, msg.credits, 6);
 }
 
-static void test_hostile_counts(void **state)
+static void test_hostile_counts(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
+	int len, i;
 	u32 n;
-	int len;
 
-	(void)state;
-	len = random_encoded(buf, sizeof(buf), RMP_MSG_DEVICES);
+	len = random_encoded(test, buf, sizeof(buf), RMP_MSG_DEVICES);
 	for (n = 0; n < 32; n++) {
 		/* Never the count that is true. */
 		u32 lie = 1U << n;
 
 		if (number_at(buf + 16, 4) == lie)
 			continue;
-		memcpy(buf + 16, (u8 []){ (u8)lie, (u8)(lie >> 8),
-			(u8)(lie >> 16), (u8)(lie >> 24) }, 4);
-		assert_int_equal(decode_checked(buf, (size_t)len), -EBADMSG);
-		len = random_encoded(buf, sizeof(buf), RMP_MSG_DEVICES);
+		for (i = 0; i < 4; i++)
+			buf[16 + i] = (u8)(lie >> 8 * i);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, (size_t)len), -EBADMSG);
+		len = random_encoded(test, buf, sizeof(buf), RMP_MSG_DEVICES);
 	}
 	do
-		len = random_encoded(buf, sizeof(buf), RMP_MSG_RAIL_TOKENS);
+		len = random_encoded(test, buf, sizeof(buf), RMP_MSG_RAIL_TOKENS);
 	while (buf[17]);
 	for (n = 0; n < 256; n++) {
 		u8 real = buf[18];
 
 		buf[18] = (u8)n;
-		assert_int_equal(decode_checked(buf, (size_t)len),
-				 n == real ? 0 : -EBADMSG);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, (size_t)len),
+				n == real ? 0 : -EBADMSG);
 		buf[18] = real;
 	}
-	len = random_keys(buf, sizeof(buf), 5);
-	assert_true(len > 0);
+	len = random_keys(test, buf, sizeof(buf), 5);
+	KUNIT_ASSERT_TRUE(test, len > 0);
 	for (n = 0; n < 0x10000; n++) {
 		u8 real[2] = { buf[20], buf[21] };
 
 		buf[20] = (u8)n;
 		buf[21] = (u8)(n >> 8);
-		assert_int_equal(decode_checked(buf, (size_t)len),
-				 n == number_at(real, 2) ? 0 : -EBADMSG);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, (size_t)len),
+				n == number_at(real, 2) ? 0 : -EBADMSG);
 		memcpy(buf + 20, real, 2);
 	}
 	/* Keys of the last run that are not there, or more than told of. */
 	do
-		len = random_keys(buf, sizeof(buf), 1);
+		len = random_keys(test, buf, sizeof(buf), 1);
 	while (!number_at(buf + 96, 2));
 	for (n = 0; n < 0x10000; n++) {
 		u8 real[2] = { buf[96], buf[97] };
 
 		buf[96] = (u8)n;
 		buf[97] = (u8)(n >> 8);
-		assert_int_equal(decode_checked(buf, (size_t)len),
-				 n == number_at(real, 2) ? 0 : -EBADMSG);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, (size_t)len),
+				n == number_at(real, 2) ? 0 : -EBADMSG);
 		memcpy(buf + 96, real, 2);
 	}
 }
 
-static void test_truncated(void **state)
+static void test_truncated(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	size_t t, cut;
 	int len;
 
-	(void)state;
 	for (t = 0; t < NR_TYPES; t++) {
-		len = random_encoded(buf, sizeof(buf), types[t]);
-		assert_true(len > 0);
+		len = random_encoded(test, buf, sizeof(buf), types[t]);
+		KUNIT_ASSERT_TRUE(test, len > 0);
 		for (cut = 0; cut < (size_t)len; cut++) {
 			set_length(buf, (size_t)len);
-			assert_int_equal(decode_checked(buf, cut), -EBADMSG);
+			KUNIT_ASSERT_EQ(test, decode_checked(test, buf, cut), -EBADMSG);
 			/* The same with a header that admits it. */
 			set_length(buf, cut);
-			assert_int_equal(decode_checked(buf, cut), -EBADMSG);
+			KUNIT_ASSERT_EQ(test, decode_checked(test, buf, cut), -EBADMSG);
 		}
 	}
 }
 
-static void test_flipped(void **state)
+static void test_flipped(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	size_t t, at;
 	int len, bit;
 	u8 byte;
 
-	(void)state;
 	for (t = 0; t < NR_TYPES; t++) {
-		len = random_encoded(buf, sizeof(buf), types[t]);
-		assert_true(len > 0);
+		len = random_encoded(test, buf, sizeof(buf), types[t]);
+		KUNIT_ASSERT_TRUE(test, len > 0);
 		for (at = 0; at < (size_t)len; at++) {
 			byte = buf[at];
 			for (bit = 0; bit < 8; bit++) {
 				buf[at] = (u8)(byte ^ (1 << bit));
-				decode_checked(buf, (size_t)len);
+				decode_checked(test, buf, (size_t)len);
 			}
 			buf[at] = 0;
-			decode_checked(buf, (size_t)len);
+			decode_checked(test, buf, (size_t)len);
 			buf[at] = 0xff;
-			decode_checked(buf, (size_t)len);
+			decode_checked(test, buf, (size_t)len);
 			buf[at] = byte;
 		}
 	}
 }
 
-static void test_keys_next_alone(void **state)
+static void test_keys_next_alone(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	struct rmp_wire_keys run;
 	size_t pos;
 	int len, i, ret;
 
-	(void)state;
 	/* On a message that was not decoded before it must be safe as well. */
 	for (i = 0; i < 20000; i++) {
 		size_t cut;
 		u8 *exact;
 
-		len = random_keys(buf, sizeof(buf), 4);
-		assert_true(len > 0);
+		len = random_keys(test, buf, sizeof(buf), 4);
+		KUNIT_ASSERT_TRUE(test, len > 0);
 		buf[RUNS + below((u32)len - RUNS)] = (u8)next_random();
 		cut = below((u32)len + 1);
-		exact = malloc(cut ? cut : 1);
-		assert_non_null(exact);
+		exact = kmalloc(cut ? cut : 1, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, exact);
 		memcpy(exact, buf, cut);
 		pos = 0;
 		while ((ret = rmp_keys_next(exact, cut, &pos, &run)) == 1) {
 			if (run.nr)
 				rmp_keys_rkey(&run, run.nr - 1);
 		}
-		assert_true(ret == 0 || ret == -EBADMSG);
-		free(exact);
+		KUNIT_ASSERT_TRUE(test, ret == 0 || ret == -EBADMSG);
+		kfree(exact);
 	}
 	pos = 0;
-	assert_int_equal(rmp_keys_next(buf, 0, &pos, &run), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_keys_next(buf, 0, &pos, &run), -EBADMSG);
 	pos = (size_t)-1;
-	assert_int_equal(rmp_keys_next(buf, 100, &pos, &run), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_keys_next(buf, 100, &pos, &run), -EBADMSG);
 }
 
 /* Changes that keep a message plausible, then pure noise behind a header. */
-static void test_random(void **state)
+static void test_random(struct kunit *test)
 {
-	u8 buf[RMP_WIRE_MSG_MAX];
+	static u8 buf[RMP_WIRE_MSG_MAX];
 	u32 taken = 0;
 	int i, n;
 
-	(void)state;
-	for (i = 0; i < FUZZ_ROUNDS; i++) {
+	for (i = 0; i < RANDOM_ROUNDS; i++) {
 		u8 type = types[below(NR_TYPES)];
-		size_t len = (size_t)random_encoded(buf, 1024, type);
+		size_t len = (size_t)random_encoded(test, buf, 1024, type);
 
 		if (below(8) == 0) {
 			len = HEADER + below(400);
@@ -969,11 +925,11 @@ static void test_random(void **state)
 			if (len >= HEADER && below(2))
 				set_length(buf, len);
 		}
-		taken += decode_checked(buf, len) == 0;
+		taken += decode_checked(test, buf, len) == 0;
 	}
-	print_message("random: %u of %u messages were taken\n", taken,
-		      (u32)FUZZ_ROUNDS);
-	assert_true(taken > FUZZ_ROUNDS / 20 && taken < FUZZ_ROUNDS / 2);
+	kunit_info(test, "%u of %u messages were taken", taken,
+		   (u32)RANDOM_ROUNDS);
+	KUNIT_ASSERT_TRUE(test, taken > RANDOM_ROUNDS / 20 && taken < RANDOM_ROUNDS / 2);
 }
 
 /* Private data */
@@ -1009,15 +965,15 @@ static struct rmp_wire_reply random_reply(void)
 }
 
 /* As decode_checked(), for private data of both kinds. */
-static int get_checked(const u8 *buf, size_t len, bool reply)
+static int get_checked(struct kunit *test, const u8 *buf, size_t len, bool reply)
 {
-	u8 *exact = malloc(len ? len : 1);
+	u8 *exact = kmalloc(len ? len : 1, GFP_KERNEL);
 	struct rmp_wire_req req, req0;
 	struct rmp_wire_reply r, r0;
 	u8 again[64] = {};
 	int ret, put;
 
-	assert_non_null(exact);
+	KUNIT_ASSERT_NOT_NULL(test, exact);
 	if (len)
 		memcpy(exact, buf, len);
 	memset(&req, 0xa5, sizeof(req));
@@ -1033,26 +989,26 @@ static int get_checked(const u8 *buf, size_t len, bool reply)
 			put = rmp_wire_put_reply(again, sizeof(again), &r);
 		else
 			put = rmp_wire_put_req(again, sizeof(again), &req);
-		assert_true(put > 0 && put <= (int)len);
+		KUNIT_ASSERT_TRUE(test, put > 0 && put <= (int)len);
 		/* Behind it there are zero bytes, in both. */
-		assert_memory_equal(again, exact, len < 64 ? len : 64);
+		ASSERT_SAME(test, again, exact, len < 64 ? len : 64);
 	} else {
-		assert_true(ret == -EPROTO || ret == -EPROTONOSUPPORT ||
-			    ret == -EBADMSG);
+		KUNIT_ASSERT_TRUE(test, ret == -EPROTO || ret == -EPROTONOSUPPORT ||
+				  ret == -EBADMSG);
 		if (ret == -EPROTONOSUPPORT) {
-			assert_int_equal(reply ? r.version : req.version,
-					 exact[3]);
+			KUNIT_ASSERT_EQ(test, reply ? r.version : req.version,
+					exact[3]);
 			r0.version = r.version;
 			req0.version = req.version;
 		}
-		assert_memory_equal(&req, &req0, sizeof(req));
-		assert_memory_equal(&r, &r0, sizeof(r));
+		ASSERT_SAME(test, &req, &req0, sizeof(req));
+		ASSERT_SAME(test, &r, &r0, sizeof(r));
 	}
-	free(exact);
+	kfree(exact);
 	return ret;
 }
 
-static void test_private_layout(void **state)
+static void test_private_layout(struct kunit *test)
 {
 	struct rmp_wire_req req = {
 		.kind = RMP_WIRE_DATA, .mtu = 5, .rail = 31, .qp = 15,
@@ -1062,58 +1018,56 @@ static void test_private_layout(void **state)
 	struct rmp_wire_reply r = { .mtu = 3, .uuid = { 5, [15] = 6 } };
 	u8 buf[64];
 
-	(void)state;
-	assert_int_equal(rmp_wire_put_req(buf, RMP_WIRE_REQ_MAX, &req), 48);
-	assert_at(buf, 0, 4, 0x01020000);
-	assert_memory_equal(buf + 4, "RMPL", 4);
-	assert_at(buf, 8, 4, 0x01020304);
-	assert_at(buf, 12, 4, 0x000f1f05);
-	assert_at(buf, 16, 1, 1);
-	assert_at(buf, 31, 2, 0x0302);
-	assert_at(buf, 47, 1, 4);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, RMP_WIRE_REQ_MAX, &req), 48);
+	ASSERT_AT(test, buf, 0, 4, 0x01020000);
+	ASSERT_SAME(test, buf + 4, "RMPL", 4);
+	ASSERT_AT(test, buf, 8, 4, 0x01020304);
+	ASSERT_AT(test, buf, 12, 4, 0x000f1f05);
+	ASSERT_AT(test, buf, 16, 1, 1);
+	ASSERT_AT(test, buf, 31, 2, 0x0302);
+	ASSERT_AT(test, buf, 47, 1, 4);
 
-	assert_int_equal(rmp_wire_put_reply(buf, RMP_WIRE_REPLY_MAX, &r), 32);
-	assert_at(buf, 0, 4, 0x01000000);
-	assert_memory_equal(buf + 4, "RMPL", 4);
-	assert_at(buf, 8, 8, 3);
-	assert_at(buf, 16, 1, 5);
-	assert_at(buf, 31, 1, 6);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, RMP_WIRE_REPLY_MAX, &r), 32);
+	ASSERT_AT(test, buf, 0, 4, 0x01000000);
+	ASSERT_SAME(test, buf + 4, "RMPL", 4);
+	ASSERT_AT(test, buf, 8, 8, 3);
+	ASSERT_AT(test, buf, 16, 1, 5);
+	ASSERT_AT(test, buf, 31, 1, 6);
 }
 
-static void test_private_round_trip(void **state)
+static void test_private_round_trip(struct kunit *test)
 {
 	struct rmp_wire_reply r, r2;
 	struct rmp_wire_req req, req2;
 	u8 buf[256];
 	int i, len;
 
-	(void)state;
 	for (i = 0; i < 2000; i++) {
 		memset(buf, 0, sizeof(buf));
 		req = random_req();
 		len = rmp_wire_put_req(buf, RMP_WIRE_REQ_MAX, &req);
-		assert_int_equal(len, 48);
+		KUNIT_ASSERT_EQ(test, len, 48);
 		/* As it arrives: padded with zero bytes, or not. */
-		assert_int_equal(rmp_wire_get_req(buf, 48, &req2), 0);
-		assert_memory_equal(&req, &req2, sizeof(req));
-		assert_int_equal(get_checked(buf, 56, false), 0);
-		assert_int_equal(get_checked(buf, 255, false), 0);
+		KUNIT_ASSERT_EQ(test, rmp_wire_get_req(buf, 48, &req2), 0);
+		ASSERT_SAME(test, &req, &req2, sizeof(req));
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, 56, false), 0);
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, 255, false), 0);
 		buf[48 + below(8)] = 1;
-		assert_int_equal(get_checked(buf, 56, false), -EBADMSG);
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, 56, false), -EBADMSG);
 
 		memset(buf, 0, sizeof(buf));
 		r = random_reply();
 		len = rmp_wire_put_reply(buf, RMP_WIRE_REPLY_MAX, &r);
-		assert_int_equal(len, 32);
-		assert_int_equal(rmp_wire_get_reply(buf, 32, &r2), 0);
-		assert_memory_equal(&r, &r2, sizeof(r));
-		assert_int_equal(get_checked(buf, 196, true), 0);
+		KUNIT_ASSERT_EQ(test, len, 32);
+		KUNIT_ASSERT_EQ(test, rmp_wire_get_reply(buf, 32, &r2), 0);
+		ASSERT_SAME(test, &r, &r2, sizeof(r));
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, 196, true), 0);
 		buf[32 + below(164)] = 1;
-		assert_int_equal(get_checked(buf, 196, true), -EBADMSG);
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, 196, true), -EBADMSG);
 	}
 }
 
-static void test_private_refused(void **state)
+static void test_private_refused(struct kunit *test)
 {
 	struct rmp_wire_reply r;
 	struct rmp_wire_req req;
@@ -1123,15 +1077,14 @@ static void test_private_refused(void **state)
 	int at;
 	int v;
 
-	(void)state;
 	do
 		req = random_req();
 	while (req.kind != RMP_WIRE_DATA);
 	for (cut = 0; cut < 48; cut++)
-		assert_int_equal(rmp_wire_put_req(buf, cut, &req), -EMSGSIZE);
-	assert_int_equal(rmp_wire_put_req(buf, 48, &req), 48);
+		KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, cut, &req), -EMSGSIZE);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, 48, &req), 48);
 	for (cut = 0; cut < 48; cut++)
-		assert_int_equal(get_checked(buf, cut, false), -EBADMSG);
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, cut, false), -EBADMSG);
 	for (at = 0; at < 56; at++) {
 		byte = buf[at];
 		for (v = 0; v < 256; v++) {
@@ -1152,7 +1105,7 @@ static void test_private_refused(void **state)
 				want = v < 16 ? 0 : -EBADMSG;
 			else if (at == 2 || at == 15 || at >= 48)
 				want = -EBADMSG;
-			assert_int_equal(get_checked(buf, 56, false), want);
+			KUNIT_ASSERT_EQ(test, get_checked(test, buf, 56, false), want);
 		}
 		buf[at] = byte;
 	}
@@ -1161,44 +1114,43 @@ static void test_private_refused(void **state)
 	memset(&req, 0, sizeof(req));
 	req.kind = RMP_WIRE_CONTROL;
 	req.mtu = 5;
-	assert_int_equal(rmp_wire_put_req(buf, 56, &req), 48);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, 56, &req), 48);
 	req.rail = 1;
-	assert_int_equal(rmp_wire_put_req(buf, 56, &req), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, 56, &req), -EBADMSG);
 	req.rail = 0;
 	req.qp = 1;
-	assert_int_equal(rmp_wire_put_req(buf, 56, &req), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, 56, &req), -EBADMSG);
 	req.qp = 0;
 	req.token[15] = 1;
-	assert_int_equal(rmp_wire_put_req(buf, 56, &req), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_req(buf, 56, &req), -EBADMSG);
 
 	/* A reply says no, or an MTU, not both and not neither. */
 	memset(&r, 0, sizeof(r));
-	assert_int_equal(rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
 	r.mtu = 1;
-	assert_int_equal(rmp_wire_put_reply(buf, 31, &r), -EMSGSIZE);
-	assert_int_equal(rmp_wire_put_reply(buf, 32, &r), 32);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 31, &r), -EMSGSIZE);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 32, &r), 32);
 	r.reject = RMP_REJECT_CLOSING;
-	assert_int_equal(rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
 	r.mtu = 0;
-	assert_int_equal(rmp_wire_put_reply(buf, 32, &r), 32);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 32, &r), 32);
 	r.reject = RMP_REJECT_CLOSING + 1;
-	assert_int_equal(rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, rmp_wire_put_reply(buf, 32, &r), -EBADMSG);
 	for (cut = 0; cut < 32; cut++)
-		assert_int_equal(get_checked(buf, cut, true), -EBADMSG);
+		KUNIT_ASSERT_EQ(test, get_checked(test, buf, cut, true), -EBADMSG);
 
 	/* The CM itself rejects with nothing, or with zero bytes. */
 	memset(buf, 0, sizeof(buf));
-	assert_int_equal(get_checked(buf, 0, true), -EBADMSG);
-	assert_int_equal(get_checked(buf, 64, true), -EPROTO);
+	KUNIT_ASSERT_EQ(test, get_checked(test, buf, 0, true), -EBADMSG);
+	KUNIT_ASSERT_EQ(test, get_checked(test, buf, 64, true), -EPROTO);
 }
 
-static void test_private_random(void **state)
+static void test_private_random(struct kunit *test)
 {
 	u8 buf[64];
 	int i, n;
 
-	(void)state;
-	for (i = 0; i < FUZZ_ROUNDS; i++) {
+	for (i = 0; i < RANDOM_ROUNDS; i++) {
 		bool reply = below(2);
 
 		memset(buf, 0, sizeof(buf));
@@ -1215,40 +1167,42 @@ static void test_private_random(void **state)
 			random_bytes(buf, sizeof(buf));
 		for (n = (int)below(3); n; n--)
 			buf[below(sizeof(buf))] = (u8)next_random();
-		get_checked(buf, below(sizeof(buf) + 1), reply);
+		get_checked(test, buf, below(sizeof(buf) + 1), reply);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header_layout),
-		cmocka_unit_test(test_hello_layout),
-		cmocka_unit_test(test_devices_layout),
-		cmocka_unit_test(test_small_layouts),
-		cmocka_unit_test(test_keys_layout),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_keys_full),
-		cmocka_unit_test(test_keys_refused),
-		cmocka_unit_test(test_encode_refused),
-		cmocka_unit_test(test_encode_room),
-		cmocka_unit_test(test_decode_refused),
-		cmocka_unit_test(test_hostile_counts),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_flipped),
-		cmocka_unit_test(test_keys_next_alone),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_private_layout),
-		cmocka_unit_test(test_private_round_trip),
-		cmocka_unit_test(test_private_refused),
-		cmocka_unit_test(test_private_random),
-	};
-	const char *given = getenv("RMPOOL_SEED");
+static struct kunit_case wire_cases[] = {
+	KUNIT_CASE(test_round_trip),
+	KUNIT_CASE(test_header_layout),
+	KUNIT_CASE(test_hello_layout),
+	KUNIT_CASE(test_devices_layout),
+	KUNIT_CASE(test_small_layouts),
+	KUNIT_CASE(test_keys_layout),
+	KUNIT_CASE(test_keys_full),
+	KUNIT_CASE(test_keys_refused),
+	KUNIT_CASE(test_encode_refused),
+	KUNIT_CASE(test_encode_room),
+	KUNIT_CASE(test_decode_refused),
+	KUNIT_CASE(test_hostile_counts),
+	KUNIT_CASE(test_truncated),
+	KUNIT_CASE(test_flipped),
+	KUNIT_CASE(test_keys_next_alone),
+	KUNIT_CASE(test_random),
+	KUNIT_CASE(test_private_layout),
+	KUNIT_CASE(test_private_round_trip),
+	KUNIT_CASE(test_private_refused),
+	KUNIT_CASE(test_private_random),
+	{}
+};
 
-	seed = given ? strtoull(given, NULL, 0) : (u64)time(NULL);
-	random_state = seed * 0x9e3779b97f4a7c15ULL + 1;
-	if (!random_state)
-		random_state = 1;
-	print_message("RMPOOL_SEED=%llu\n", (unsigned long long)seed);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static struct kunit_suite wire_suite = {
+	.name = "rmp_wire",
+	.suite_init = suite_begin,
+	.init = suite_case,
+	.test_cases = wire_cases,
+};
+
+kunit_test_suites(&wire_suite);
+
+MODULE_DESCRIPTION("KUnit suite of rmpool's messages");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Suite of kmod/export.c and segment.c: our segments, and what another node sees
+ * of them: names, keys page by page while regions come and go, and taking keys
+ * back. The rooms around them are the real ones, what they stand on is played
+ * (peer_world.h); regions are just their description.
+ */
+#include "peer_world.h"
+
+static struct rmp_peer *other_node(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_passive(test, peer, 1, 1);
+	forget_sent();
+	return peer;
+}
+
+static struct rmp_segment *publish(struct kunit *test, const char *text)
+{
+	char name[RMPOOL_NAME_MAX] = {};
+	struct rmp_segment *segment;
+
+	strscpy(name, text, sizeof(name));
+	segment = rmp_segment_create(name);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(segment));
+	return segment;
+}
+
+static void unpublish(struct rmp_segment *segment)
+{
+	struct rmp_revocation *rev = rmp_segment_delete(segment);
+
+	if (rev)
+		rmp_revocation_wait(rev, 0, false);
+	rmp_segment_put(segment);
+}
+
+/* A region of @chunks chunks of 2 MiB. */
+static void region_make(struct rmp_region *region, u64 id, u32 chunks)
+{
+	memset(region, 0, sizeof(*region));
+	region->id = id;
+	region->chunk_shift = 21;
+	region->nr_chunks = chunks;
+	region->iova_base = 1ULL << 40;
+	region->iova = region->iova_base + 77;
+	region->length = ((u64)chunks << 21) - 77;
+	region->access = RMPOOL_ACCESS_ALL;
+}
+
+static int insert_at(struct rmp_segment *segment, struct rmp_region *region,
+		     u64 offset)
+{
+	return rmp_segment_insert(segment, region, &offset);
+}
+
+/* ------------------------------------------------------ what the other node asks */
+
+/* Opens; what was answered. */
+static struct rmp_msg_segment_info ask_open(struct kunit *test,
+					    struct rmp_peer *peer,
+					    const char *name)
+{
+	static struct rmp_msg msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.type = RMP_MSG_SEGMENT_OPEN;
+	msg.segment_open.cookie = 4711;
+	strscpy(msg.segment_open.name, name, sizeof(msg.segment_open.name));
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+	memset(&msg, 0, sizeof(msg));
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_SEGMENT_INFO, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment_info.cookie, 4711);
+	return msg.segment_info;
+}
+
+static void ask_close(struct kunit *test, struct rmp_peer *peer, u32 segment)
+{
+	struct rmp_msg msg = {
+		.type = RMP_MSG_SEGMENT_CLOSE, .segment.segment = segment,
+	};
+
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+}
+
+static int say_ack(struct kunit *test, struct rmp_peer *peer, u32 id)
+{
+	struct rmp_msg msg = {
+		.type = RMP_MSG_REVOKE_ACK, .revoke = { .id = id, .segment = 1 },
+	};
+
+	return say(test, peer, &msg);
+}
+
+/* Asks for one page and takes it in, as rsegment.c does. @wrong: whether it did
+ * not fit what came before.
+ */
+static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,
+				    u32 segment,
+				    const struct rmp_wire_cursor *from,
+				    struct rmp_keycache *kc, bool *wrong)
+{
+	static struct rmp_msg msg;
+	struct rmp_wire_keys run;
+	size_t pos = 0;
+	int ret = 0;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.type = RMP_MSG_KEYS_GET;
+	msg.keys_get.segment = segment;
+	msg.keys_get.from = *from;
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+	memset(&msg, 0, sizeof(msg));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS, &msg));
+	KUNIT_EXPECT_EQ(test, msg.keys.segment, segment);
+	while (!ret && rmp_keys_next(world.keys, world.keys_len, &pos, &run) > 0)
+		ret = rmp_keycache_add(kc, &run);
+	if (!ret && msg.keys.last)
+		ret = rmp_keycache_commit(kc);
+	*wrong = ret;
+	return msg.keys;
+}
+
+static void rregion_released(struct rmp_rregion *rr)
+{
+	rmp_rregion_free(rr);
+}
+
+/* What the other node then knows of a region. */
+static void expect_known(struct kunit *test, struct rmp_keycache *kc,
+			 const struct rmp_region *region)
+{
+	struct rmp_rregion *rr;
+	u64 iova, pos, left;
+	u32 rkey, device;
+
+	rr = rmp_keycache_find(kc, region->offset, region->length,
+			       RMPOOL_ACCESS_REMOTE_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rr->id, region->id);
+	for (device = 0; device < 2; device++) {
+		for (pos = 0; pos < region->length; pos += left) {
+			u32 chunk = (77 + pos) >> 21;
+
+			left = rmp_rregion_remote(rr, device, pos, &iova, &rkey);
+			KUNIT_ASSERT_GT(test, left, 0);
+			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
+			KUNIT_ASSERT_EQ(test, rkey,
+					rmp_region_rkey(region, device, chunk));
+		}
+	}
+	rmp_rregion_put(rr);
+}
+
+/* ------------------------------------------------------------------ the cases */
+
+static void test_names(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *a, *b;
+	char name[RMPOOL_NAME_MAX] = {};
+	u32 i;
+
+	a = publish(test, "a");
+	b = publish(test, "b");
+	KUNIT_EXPECT_NE(test, a->id, b->id);
+	name[0] = 'a';
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_segment_create(name)), -EEXIST);
+	name[0] = '/';
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_segment_create(name)), -EINVAL);
+	name[0] = '\0';
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_segment_create(name)), -EINVAL);
+	name[5] = 'x';
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_segment_create(name)), -EINVAL);
+	memset(name, 'x', sizeof(name));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_segment_create(name)), -EINVAL);
+	for (i = 1; i < 256; i++) {
+		bool good = isascii(i) && (isalnum(i) || strchr("._:@-", i));
+
+		memset(name, 0, sizeof(name));
+		name[0] = (char)i;
+		KUNIT_EXPECT_EQ_MSG(test, rmp_name_valid(name), good, "%u", i);
+	}
+
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "none").status,
+			RMPOOL_REASON_SEGMENT_UNKNOWN);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "").status,
+			RMPOOL_REASON_SEGMENT_UNKNOWN);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "a").segment, a->id);
+	/* Once more is the same. */
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "a").segment, a->id);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "b").segment, b->id);
+	ask_close(test, peer, b->id);
+	ask_close(test, peer, b->id);
+	ask_close(test, peer, 12345);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	unpublish(a);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "a").status,
+			RMPOOL_REASON_SEGMENT_UNKNOWN);
+	unpublish(b);
+	check_peer(test, peer);
+}
+
+static void test_offsets(struct kunit *test)
+{
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_region r[4];
+	u64 offset;
+
+	region_make(&r[0], 1, 1);
+	region_make(&r[1], 2, 2);
+	region_make(&r[2], 3, 1);
+	region_make(&r[3], 4, 1);
+	/* The next free offset is behind the last one, at a page. */
+	offset = RMPOOL_OFFSET_NEXT;
+	KUNIT_EXPECT_EQ(test, rmp_segment_insert(s, &r[0], &offset), 0);
+	KUNIT_EXPECT_EQ(test, offset, 0);
+	offset = RMPOOL_OFFSET_NEXT;
+	KUNIT_EXPECT_EQ(test, rmp_segment_insert(s, &r[1], &offset), 0);
+	KUNIT_EXPECT_EQ(test, offset, 2 << 20);
+	/* Overlaps, in each way; then the ends of all space. */
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[2], 0), -EEXIST);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[2], r[0].length - 1), -EEXIST);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[2], (6 << 20) - 78), -EEXIST);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[2], (6 << 20) - 77), 0);
+	KUNIT_EXPECT_EQ(test, s->size, (8 << 20) - 77 - 77);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[3], 0 - r[3].length), -EINVAL);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[3], 0 - r[3].length - 1), 0);
+	KUNIT_EXPECT_EQ(test, s->size, U64_MAX);
+	offset = RMPOOL_OFFSET_NEXT;
+	KUNIT_EXPECT_EQ(test, rmp_segment_insert(s, &r[0], &offset), -EINVAL);
+	/* Out again: each its own only, and the size follows. */
+	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, &r[3]));
+	KUNIT_EXPECT_EQ(test, s->size, (8 << 20) - 77 - 77);
+	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, &r[3]));
+	KUNIT_EXPECT_EQ(test, s->nr_regions, 3);
+	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, NULL));
+	KUNIT_EXPECT_EQ(test, s->nr_regions, 0);
+	KUNIT_EXPECT_EQ(test, s->size, 0);
+	unpublish(s);
+}
+
+#define REGIONS		60
+
+struct walk {
+	struct rmp_segment *segment;
+	struct rmp_keycache kc;
+	struct rmp_region r[REGIONS];
+	bool in[REGIONS];
+	bool stays[REGIONS];
+	u64 id;
+};
+
+static void put_in(struct kunit *test, struct walk *w, u32 i)
+{
+	/* Now and then one that fills pages by itself. */
+	region_make(&w->r[i], ++w->id, 1 + (u32)below(below(6) ? 30 : 3000));
+	KUNIT_ASSERT_EQ(test, insert_at(w->segment, &w->r[i], (u64)i << 36), 0);
+	w->in[i] = true;
+}
+
+/* The other node is told, and lets go of it. */
+static void take_away(struct walk *w, u32 i)
+{
+	struct rmp_revocation *rev = rmp_segment_remove(w->segment, &w->r[i]);
+	struct rmp_rregion *rr = rmp_keycache_remove(&w->kc, w->r[i].id);
+
+	if (rev)
+		rmp_revocation_wait(rev, 0, false);
+	if (rr)
+		rmp_rregion_put(rr);
+	w->in[i] = false;
+	w->stays[i] = false;
+}
+
+/* All keys of all regions, in pages; while the other node asks for them, regions
+ * come and go, also in the place of one that was half told. What was there all
+ * the time it knows exactly, once; what came it may know or not, and then
+ * KEYS_CHANGED tells it to ask again. What does not fit what it knew before it
+ * may see only when something changed.
+ */
+static void test_pages(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_wire_cursor from;
+	struct rmp_msg_keys keys;
+	u32 round, i, pages = 0, again = 0;
+	bool wrong, changes, changed;
+	struct walk *w;
+
+	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->segment = publish(test, "s");
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, w->segment->id);
+	for (round = 0; round < 30; round++) {
+		u32 nr = (u32)below(REGIONS + 1);
+
+		rmp_keycache_init(&w->kc, rregion_released, NULL);
+		for (i = 0; i < nr; i++) {
+			put_in(test, w, i);
+			w->stays[i] = true;
+		}
+		changes = round % 2;
+		changed = false;
+		from = (struct rmp_wire_cursor){};
+		for (;;) {
+			forget_sent();
+			keys = ask_page(test, peer, w->segment->id, &from,
+					&w->kc, &wrong);
+			pages++;
+			if (wrong) {
+				KUNIT_ASSERT_TRUE(test, changed);
+				again++;
+				rmp_keycache_begin(&w->kc);
+				keys = (struct rmp_msg_keys){};
+				changed = false;
+				changes = false;
+			} else if (keys.last) {
+				break;
+			}
+			from = keys.next;
+			if (!changes || below(2))
+				continue;
+			changed = true;
+			i = (u32)(below(2) ? below(REGIONS) : from.region >> 36);
+			if (w->in[i])
+				take_away(w, i);
+			if (below(2) && !w->in[i])
+				put_in(test, w, i);
+		}
+		KUNIT_EXPECT_EQ(test, keys.generation, w->segment->generation);
+		for (i = 0; i < REGIONS; i++) {
+			if (w->stays[i])
+				expect_known(test, &w->kc, &w->r[i]);
+		}
+		for (i = 0; i < REGIONS; i++) {
+			if (w->in[i])
+				take_away(w, i);
+		}
+		rmp_keycache_destroy(&w->kc);
+		world_settle(test);
+	}
+	kunit_info(test, "%u pages, begun again %u times", pages, again);
+	KUNIT_EXPECT_GT(test, pages, 60);
+	KUNIT_EXPECT_GT(test, again, 0);
+	unpublish(w->segment);
+	check_peer(test, peer);
+}
+
+/* A region that no device reaches, or that no peer may use, is told without
+ * keys; cursors that lead nowhere are no harm.
+ */
+static void test_bare(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_keycache kc;
+	struct rmp_region r;
+	struct rmp_rregion *rr;
+	bool wrong;
+	u64 iova;
+	u32 rkey;
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	region_make(&r, 1, 3);
+	r.access = RMPOOL_ACCESS_LOCAL_WRITE;
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
+	ask_open(test, peer, "s");
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).last, 1);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	rr = rmp_keycache_find(&kc, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_keycache_find(&kc, 0, 1,
+							RMPOOL_ACCESS_REMOTE_READ)), -EACCES);
+	rmp_rregion_put(rr);
+
+	from = (struct rmp_wire_cursor){ .region = 1, .device = 31, .chunk = 9 };
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).last, 1);
+	from.region = U64_MAX;
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).last, 1);
+	/* A segment that it has not opened looks empty. */
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, 4321, &from, &kc, &wrong).nr_runs, 0);
+	rmp_keycache_destroy(&kc);
+	rmp_segment_remove(s, NULL);
+	unpublish(s);
+	check_peer(test, peer);
+}
+
+/* Many changes at once are told once. */
+static void test_changed(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	static struct rmp_msg msg;
+	struct rmp_region r[3];
+	u32 i;
+
+	ask_open(test, peer, "s");
+	for (i = 0; i < 3; i++) {
+		region_make(&r[i], i + 1, 1);
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
+	}
+	world_settle(test);
+	for (i = 0; was_sent(RMP_MSG_KEYS_CHANGED, &msg); i++)
+		KUNIT_EXPECT_EQ(test, msg.segment.segment, s->id);
+	KUNIT_EXPECT_GE(test, i, 1);
+	KUNIT_EXPECT_LE(test, i, 3);
+	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	rmp_segments_changed();
+	world_settle(test);
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	/* Not to one who has closed it. */
+	ask_close(test, peer, s->id);
+	rmp_segments_changed();
+	world_settle(test);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	rmp_segment_remove(s, NULL);
+	unpublish(s);
+}
+
+/* Keys are taken back: it is over when the other node says so, or is gone. */
+static void test_revoke(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_revocation *rev;
+	static struct rmp_msg msg;
+	struct rmp_region r[3];
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		region_make(&r[i], i + 1, 1);
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
+	}
+	ask_open(test, peer, "s");
+	rev = rmp_segment_remove(s, &r[0]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REVOKE, &msg));
+	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
+	KUNIT_EXPECT_EQ(test, msg.revoke.region, 1);
+	/* Answers to something else, and twice to this. */
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id + 1), 0);
+	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_TRUE(test, completion_done(&rev->done));
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, 1, false));
+
+	/* It stays silent: who waits does not wait for ever. */
+	rev = rmp_segment_remove(s, &r[1]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_EXPECT_FALSE(test, rmp_revocation_wait(rev, 1, false));
+	/* All of a deleted segment; then the session ends. */
+	rev = rmp_segment_delete(s);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
+	say(test, peer, &(struct rmp_msg){ .type = RMP_MSG_BYE });
+	KUNIT_EXPECT_TRUE(test, completion_done(&rev->done));
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, 1, false));
+	KUNIT_EXPECT_NULL(test, rmp_segment_delete(s));
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[0], 0), -ESTALE);
+	rmp_segment_put(s);
+}
+
+/* A peer that leaves too many unanswered loses its session, and so all keys. */
+static void test_too_many_revocations(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_revocation *rev;
+	struct rmp_region r;
+	u32 i;
+
+	ask_open(test, peer, "s");
+	region_make(&r, 1, 1);
+	for (i = 0; i < RMP_REVOKES_MAX + 10 && peer->session; i++) {
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
+		rev = rmp_segment_remove(s, &r);
+		if (rev)
+			rmp_revocation_wait(rev, 0, false);
+		forget_sent();
+		if (i >= RMP_REVOKES_MAX)
+			world_settle(test);
+	}
+	KUNIT_EXPECT_EQ(test, i, RMP_REVOKES_MAX + 1);
+	KUNIT_EXPECT_NULL(test, peer->session);
+	KUNIT_EXPECT_EQ(test, peer->reason, RMPOOL_REASON_SILENT);
+	unpublish(s);
+	check_peer(test, peer);
+}
+
+static struct kunit_case export_cases[] = {
+	KUNIT_CASE(test_names),
+	KUNIT_CASE(test_offsets),
+	KUNIT_CASE(test_pages),
+	KUNIT_CASE(test_bare),
+	KUNIT_CASE(test_changed),
+	KUNIT_CASE(test_revoke),
+	KUNIT_CASE(test_too_many_revocations),
+	{}
+};
+
+static struct kunit_suite export_suite = {
+	.name = "rmp_export",
+	.suite_init = suite_begin,
+	.init = world_begin,
+	.exit = world_end,
+	.test_cases = export_cases,
+};
+
+kunit_test_suites(&export_suite);
+
+MODULE_DESCRIPTION("KUnit suite of rmpool's segments as peers see them");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Suite of kmod/rails.c: which devices are paired, tokens and their use, queue
+ * pairs that fail and come again, devices that come, go and change, on either
+ * side. The rooms around it are the real ones, what they stand on is played
+ * (peer_world.h).
+ */
+#include "peer_world.h"
+
+#define MS(n)	msecs_to_jiffies(n)
+
+static struct rmp_rail *rail_of(struct rmp_peer *peer, u32 index)
+{
+	return peer->session ? peer->session->rails[index] : NULL;
+}
+
+static u32 qps_up(struct rmp_peer *peer)
+{
+	u32 nr = 0;
+
+	mutex_lock(&peer->lock);
+	if (peer->session)
+		nr = rmp_rails_up(peer->session);
+	mutex_unlock(&peer->lock);
+	return nr;
+}
+
+/* -------------------------------------------------------- we are who connects */
+
+/* One rail for each device here, in order, with the next device there. */
+static void test_pairs(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg msg;
+
+	device_come(2);
+	go_live(test, peer, 2);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 0));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 1));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, 0)->remote_dev, 5);
+	KUNIT_EXPECT_EQ(test, rail_of(peer, 1)->remote_dev, 6);
+	/* The speed of the slower side, the port of the peer. */
+	KUNIT_EXPECT_EQ(test, rail_of(peer, 0)->speed_mbps, 50000);
+	KUNIT_EXPECT_EQ(test, rmp_endpoint_port(&rail_of(peer, 0)->remote),
+			RMP_WIRE_PORT);
+	/* There are no more devices there. */
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 2));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, &msg));
+	KUNIT_EXPECT_EQ(test, msg.rail_request.sender_dev, 0);
+	KUNIT_EXPECT_EQ(test, msg.rail_request.receiver_dev, 5);
+	KUNIT_EXPECT_EQ(test, msg.rail_request.nr_qps, 2);
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	/* A third one comes. */
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 2));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, 2)->remote_dev, 7);
+}
+
+/* Ports without an address, or of another family, make no rail. */
+static void test_no_pair(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg msg = {
+		.type = RMP_MSG_DEVICES,
+		.devices = {
+			.nr = 1,
+			.dev[0] = { .index = 1, .mtu = 5, .family = 6,
+				    .addr = { 0xfd, [15] = 1 } },
+		},
+	};
+
+	world.port[1].why = "no link";
+	go_live(test, peer, 0);
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 0));
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_EXPECT_NOT_NULL(test, rail_of(peer, 0));
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 1));
+	/* Its link comes up. */
+	world.port[1].why = NULL;
+	rmp_peer_device_changed(world.dev[1]);
+	world_settle(test);
+	KUNIT_EXPECT_NOT_NULL(test, rail_of(peer, 1));
+	check_peer(test, peer);
+}
+
+/* Refused, or not answered: asked again with pauses of 100 ms to 5 s. */
+static void test_tokens_refused(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	unsigned long pause = MS(100);
+	struct rmp_rail *rail;
+	int i;
+
+	go_live(test, peer, 1);
+	rail = rail_of(peer, 0);
+	for (i = 0; i < 8; i++) {
+		KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 0,
+						 RMP_REJECT_RESOURCES), 0);
+		KUNIT_EXPECT_EQ(test, rail->backoff, pause);
+		world_advance(test, pause - 1);
+		KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+		world_advance(test, 1);
+		pause = min(pause * 2, MS(5000));
+		answer_probe(test, peer);
+		/* It lives, but for the rail. */
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 3, 1, 0), 0);
+	}
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_EQ(test, rail->backoff, 0);
+	check_peer(test, peer);
+	/* What nobody asked for changes nothing. */
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+}
+
+static void test_tokens_unanswered(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_live(test, peer, 1);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	world_advance_ms(test, 2900);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	world_advance_ms(test, 300);
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	check_peer(test, peer);
+}
+
+/* It may give fewer than were asked for. */
+static void test_fewer_tokens(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_live(test, peer, 1);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 1, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 1);
+	/* And more than that are not made use of. */
+	forget_sent();
+	world_advance_ms(test, 4000);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+}
+
+static void test_connect_fails(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rail *rail;
+
+	go_live(test, peer, 2);
+	forget_sent();
+	rail = rail_of(peer, 0);
+	world.result = -ECONNREFUSED;
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world.result = 0;
+	/* The rest of the tokens is of no use: they belong together. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 1);
+	KUNIT_EXPECT_EQ(test, rail->tokens, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	/* The other rail does not wait for it. */
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	world_advance_ms(test, 200);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+}
+
+static void fail_qp(struct kunit *test, struct rmp_peer *peer, u32 rail, u32 qp)
+{
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail_of(peer, rail), rail_of(peer, rail)->conns[qp]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+}
+
+/* A queue pair fails: it goes, the others stay, and a new one is made. */
+static void test_qp_fails(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_conn *stays;
+
+	go_ready(test, peer, 1);
+	forget_sent();
+	stays = rail_of(peer, 0)->conns[1];
+	fail_qp(test, peer, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 1);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	/* Tokens are asked for once in 3 s. */
+	world_advance_ms(test, 3000);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_PTR_EQ(test, rail_of(peer, 0)->conns[1], stays);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 3);
+
+	/* Both: there is no way until one is back. */
+	fail_qp(test, peer, 0, 0);
+	fail_qp(test, peer, 0, 1);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	check_peer(test, peer);
+	world_advance_ms(test, 3000);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	check_peer(test, peer);
+}
+
+/* ------------------------------------------------------------------- devices */
+
+static void test_device_goes(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg msg;
+
+	go_ready(test, peer, 2);
+	forget_sent();
+	/* It returns when nothing uses the device any more; see device_go(). */
+	device_go(test, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_DEVICES, &msg));
+	KUNIT_EXPECT_EQ(test, msg.devices.nr, 1);
+	/* And back. */
+	device_come(1);
+	rmp_peer_device_changed(world.dev[1]);
+	world_settle(test);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 1));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_DEVICES, &msg));
+	KUNIT_EXPECT_EQ(test, msg.devices.nr, 2);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+}
+
+/* Another address, or less room for a packet: the old rail would lead astray. */
+static void test_device_changes(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	/* Nothing of importance. */
+	rmp_peer_device_changed(world.dev[0]);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	world.port[0].addr = address(222);
+	rmp_endpoint_set_port(&world.port[0].addr, 0);
+	rmp_peer_device_changed(world.dev[0]);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 0));
+	KUNIT_EXPECT_TRUE(test, rmp_endpoint_equal(&rail_of(peer, 0)->local,
+						   &world.port[0].addr));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+
+	rail_of(peer, 1)->conns[0]->mtu = IB_MTU_4096;
+	world.port[1].mtu = IB_MTU_1024;
+	rmp_peer_device_changed(world.dev[1]);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 4);
+	check_peer(test, peer);
+}
+
+static void say_device_at(struct kunit *test, struct rmp_peer *peer, u8 host)
+{
+	struct rmp_msg msg = {
+		.type = RMP_MSG_DEVICES,
+		.devices = {
+			.nr = 1,
+			.dev[0] = { .index = 5, .mtu = 5, .family = 4,
+				    .speed_mbps = 1, .addr = { 10, 0, 0, host } },
+		},
+	};
+
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+}
+
+static void test_remote_device_goes(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	say_device_at(test, peer, 50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 1));
+	/* The same device somewhere else. */
+	say_device_at(test, peer, 51);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 4);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 0));
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	check_peer(test, peer);
+	/* None at all. */
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 0), 0);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
+	check_peer(test, peer);
+}
+
+/* ------------------------------------------------------- it is who connects */
+
+static void ask_rail(struct kunit *test, struct rmp_peer *peer, u8 rail,
+		     u8 theirs, u8 ours, u8 nr_qps, struct rmp_msg *tokens)
+{
+	struct rmp_msg msg = {
+		.type = RMP_MSG_RAIL_REQUEST,
+		.rail_request = { .rail = rail, .sender_dev = theirs,
+				  .receiver_dev = ours, .nr_qps = nr_qps },
+	};
+
+	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_TOKENS, tokens));
+	KUNIT_EXPECT_EQ(test, tokens->rail_tokens.rail, rail);
+}
+
+/* A token is good for its own queue pair of its own rail, once. */
+static void test_tokens(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg, other;
+	const struct rmp_msg_rail_tokens *t = &msg.rail_tokens;
+	u8 wrong[RMP_WIRE_TOKEN] = {};
+
+	go_passive(test, peer, 1, 2);
+	/* Before one was asked for. */
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, wrong),
+			RMP_REJECT_TOKEN);
+	ask_rail(test, peer, 0, 5, 0, 3, &msg);
+	KUNIT_ASSERT_EQ(test, t->status, 0);
+	KUNIT_ASSERT_EQ(test, t->nr, 3);
+	KUNIT_EXPECT_NE(test, memcmp(t->token[0], t->token[1], RMP_WIRE_TOKEN),
+			0);
+	ask_rail(test, peer, 1, 6, 1, 2, &other);
+
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, wrong),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, t->token[1]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 1, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 2, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 3, t->token[2]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 200, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 200, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 2, 0, 0, t->token[0]),
+			RMP_REJECT_NO_PEER);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	/* None of that used one up. */
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, t->token[0]), 0);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 2, t->token[2]), 0);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 1, t->token[1]), 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.started), 3);
+	check_peer(test, peer);
+}
+
+/* New tokens make the old ones void, and a new queue pair takes the old one's
+ * place: the side that connects knows which are dead.
+ */
+static void test_tokens_anew(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg, again;
+
+	go_passive(test, peer, 1, 1);
+	ask_rail(test, peer, 0, 5, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0,
+					 msg.rail_tokens.token[0]), 0);
+	ask_rail(test, peer, 0, 5, 0, 2, &again);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 1,
+					 msg.rail_tokens.token[1]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0,
+					 again.rail_tokens.token[0]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 1);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	check_peer(test, peer);
+}
+
+static void test_request_refused(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+
+	go_passive(test, peer, 1, 2);
+	/* A device that it never told, and one that we do not have. */
+	ask_rail(test, peer, 0, 9, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	ask_rail(test, peer, 0, 5, 20, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 0));
+
+	ask_rail(test, peer, 0, 5, 0, 16, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.nr, 16);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 0));
+	/* Other devices under the same number: not before the old rail is gone. */
+	ask_rail(test, peer, 0, 6, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 0));
+	ask_rail(test, peer, 0, 6, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 0));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, 0)->remote_dev, 6);
+	check_peer(test, peer);
+}
+
+/* Who connected does not let data queue pairs in. */
+static void test_wrong_side(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	u8 token[RMP_WIRE_TOKEN];
+
+	go_live(test, peer, 1);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	memset(token, 7, sizeof(token));
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, token),
+			RMP_REJECT_NO_PEER);
+	/* Nor does anybody whose session has ended. */
+	KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
+	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0, token),
+			RMP_REJECT_NO_PEER);
+}
+
+static struct kunit_case rails_cases[] = {
+	KUNIT_CASE(test_pairs),
+	KUNIT_CASE(test_no_pair),
+	KUNIT_CASE(test_tokens_refused),
+	KUNIT_CASE(test_tokens_unanswered),
+	KUNIT_CASE(test_fewer_tokens),
+	KUNIT_CASE(test_connect_fails),
+	KUNIT_CASE(test_qp_fails),
+	KUNIT_CASE(test_device_goes),
+	KUNIT_CASE(test_device_changes),
+	KUNIT_CASE(test_remote_device_goes),
+	KUNIT_CASE(test_tokens),
+	KUNIT_CASE(test_tokens_anew),
+	KUNIT_CASE(test_request_refused),
+	KUNIT_CASE(test_wrong_side),
+	{}
+};
+
+static struct kunit_suite rails_suite = {
+	.name = "rmp_rails",
+	.suite_init = suite_begin,
+	.init = world_begin,
+	.exit = world_end,
+	.test_cases = rails_cases,
+};
+
+kunit_test_suites(&rails_suite);
+
+MODULE_DESCRIPTION("KUnit suite of rmpool's rails");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Suite of kmod/region.c and attach.c: look-up against a model, what fails on
+ * the way gives everything back, unregistering waits for requests, and which
+ * regions are mapped on which devices, whoever comes first.
+ *
+ * What they call is played here and counted: pages that are pinned and charged,
+ * mappings that live, references of segments and devices.
+ */
+#include <linux/kthread.h>
+#include "suite.h"
+#undef pr_fmt
+#include "region.c"
+#include "attach.c"
+
+#define BASE		0x100000UL
+#define DEVICES		4
+
+/* What is played. A countdown that reaches zero makes a call fail. */
+static struct {
+	long charged;
+	long pinned;
+	int mappings;
+	int segment_refs;
+	int revoked;
+	unsigned int calls;
+	unsigned int fail_at;
+	u64 last_offset;
+	bool keep_memory;	/* devices do not let go of it */
+	struct rmp_device *dev[DEVICES];
+	struct ib_device *ibdev;
+	struct rmp_memory mem;
+	struct rmp_segment segment;
+} world;
+
+static int may_fail(int error)
+{
+	return ++world.calls == world.fail_at ? error : 0;
+}
+
+int rmp_charge(struct mm_struct *mm, unsigned long nr, struct rmpool_error *error)
+{
+	int ret = may_fail(-ENOMEM);
+
+	if (!ret)
+		world.charged += nr;
+	return ret;
+}
+
+void rmp_uncharge(struct mm_struct *mm, unsigned long nr)
+{
+	world.charged -= nr;
+}
+
+/* A failure in the middle: what is pinned by then is told. */
+int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **pages,
+	    unsigned long *pinned, u64 *bad)
+{
+	int ret = may_fail(-EFAULT);
+
+	*pinned = ret ? nr / 2 : nr;
+	*bad = addr + (*pinned << PAGE_SHIFT);
+	world.pinned += *pinned;
+	return ret;
+}
+
+void rmp_unpin(struct page **pages, unsigned long nr, bool dirty)
+{
+	world.pinned -= nr;
+}
+
+struct rmp_mapping *rmp_mapping_create(struct rmp_region *region,
+				       struct rmp_device *dev, bool owner,
+				       struct rmpool_error *error)
+{
+	struct rmp_mapping *map;
+	int ret = may_fail(-ENOMEM);
+	u32 i;
+
+	if (ret)
+		return ERR_PTR(ret);
+	map = kzalloc(struct_size(map, chunks, region->nr_chunks), GFP_KERNEL);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->nr_chunks = region->nr_chunks;
+	map->dev = dev;
+	for (i = 0; i < map->nr_chunks; i++) {
+		map->chunks[i].lkey = dev->index << 16 | i;
+		map->chunks[i].rkey = 1U << 31 | dev->index << 16 | i;
+	}
+	world.mappings++;
+	return map;
+}
+
+bool rmp_mapping_destroy(struct rmp_mapping *map)
+{
+	kfree(map);
+	world.mappings--;
+	return !world.keep_memory;
+}
+
+void rmp_device_hold(struct rmp_device *dev)
+{
+	kref_get(&dev->ref);
+}
+
+static void device_released(struct kref *ref)
+{
+	kfree(container_of(ref, struct rmp_device, ref));
+}
+
+void rmp_device_put(struct rmp_device *dev)
+{
+	kref_put(&dev->ref, device_released);
+}
+
+/* The region takes its reference itself; only the last one would end here. */
+void rmp_segment_put(struct rmp_segment *segment)
+{
+	world.segment_refs--;
+	refcount_dec(&segment->ref.refcount);
+}
+
+int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
+		       u64 *offset)
+{
+	int ret = may_fail(-EEXIST);
+
+	if (!ret) {
+		world.last_offset += 1 << 20;
+		*offset = world.last_offset;
+		region->offset = *offset;
+	}
+	return ret;
+}
+
+struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
+					  struct rmp_region *region)
+{
+	world.revoked++;
+	return NULL;
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
+			 bool killable)
+{
+	return true;
+}
+
+void rmp_segments_changed(void)
+{
+}
+
+/* The test */
+
+static struct rmp_device *device_make(struct kunit *test, u32 index,
+				      u32 chunk_pages)
+{
+	struct rmp_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	kref_init(&dev->ref);
+	dev->index = index;
+	dev->chunk_pages = chunk_pages;
+	dev->ibdev = world.ibdev;
+	world.dev[index] = dev;
+	return dev;
+}
+
+static void device_come(struct kunit *test, u32 index, u32 chunk_pages)
+{
+	rmp_region_device_added(device_make(test, index, chunk_pages));
+}
+
+static void device_go(u32 index)
+{
+	struct rmp_device *dev = world.dev[index];
+
+	world.dev[index] = NULL;
+	WRITE_ONCE(dev->going, true);
+	rmp_region_device_removed(dev);
+	rmp_device_put(dev);
+}
+
+static int region_init(struct kunit *test)
+{
+	int ret;
+
+	memset(&world, 0, sizeof(world));
+	world.ibdev = kunit_kzalloc(test, sizeof(*world.ibdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, world.ibdev);
+	kref_init(&world.segment.ref);
+	ret = rmp_region_init();
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	rmp_memory_init(&world.mem, current->active_mm);
+	suite_case(test);
+	return 0;
+}
+
+/* Whatever a test did: at the end nothing is left. */
+static void region_exit(struct kunit *test)
+{
+	u32 i;
+
+	rmp_memory_kill(&world.mem);
+	rmp_region_del_all(&world.mem);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&world.mem.pinned_pages), 0);
+	rmp_memory_destroy(&world.mem);
+	for (i = 0; i < DEVICES; i++) {
+		if (!world.dev[i])
+			continue;
+		/* Ours and that of the table. */
+		KUNIT_EXPECT_EQ(test, kref_read(&world.dev[i]->ref), 2);
+		device_go(i);
+	}
+	rmp_region_exit();
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.mappings, 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
+}
+
+static int region_add(u64 addr, u64 length, u32 access, u32 *handle)
+{
+	struct rmpool_region_add arg = {
+		.addr = addr, .length = length, .access = access,
+	};
+	int ret = rmp_region_add(&world.mem, &arg, NULL);
+
+	*handle = arg.handle;
+	return ret;
+}
+
+static struct rmp_region *find(u64 addr, u64 length, u32 access)
+{
+	struct rmp_region *region;
+
+	down_read(&world.mem.lock);
+	region = rmp_region_find(&world.mem, addr, length, access);
+	up_read(&world.mem.lock);
+	return region;
+}
+
+static void test_refused(struct kunit *test)
+{
+	static const struct {
+		u64 addr, length;
+		u32 access;
+		int error;
+		u32 reason;
+	} bad[] = {
+		{ BASE, 0, 0, -EINVAL, RMPOOL_REASON_LENGTH_ZERO },
+		{ BASE, 1, 1U << 3, -EINVAL, 0 },
+		{ BASE, 1, ~0U, -EINVAL, 0 },
+		{ BASE, ~0ULL, 0, -EINVAL, RMPOOL_REASON_RANGE_WRAPS },
+		{ ~0ULL, 1, 0, -EINVAL, RMPOOL_REASON_RANGE_WRAPS },
+		{ ~0ULL, ~0ULL, 0, -EINVAL, RMPOOL_REASON_RANGE_WRAPS },
+		{ 1ULL << 63, 1, 0, -EFAULT, RMPOOL_REASON_UNMAPPED },
+		{ BASE, 1ULL << 62, 0, -EFAULT, RMPOOL_REASON_UNMAPPED },
+	};
+	struct rmpool_region_add arg;
+	u32 handle, i;
+
+	device_come(test, 0, 16);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		arg = (struct rmpool_region_add){
+			.addr = bad[i].addr, .length = bad[i].length,
+			.access = bad[i].access,
+		};
+		KUNIT_EXPECT_EQ(test, rmp_region_add(&world.mem, &arg, NULL),
+				bad[i].error);
+		KUNIT_EXPECT_EQ(test, arg.error.reason, bad[i].reason);
+	}
+	KUNIT_EXPECT_EQ(test, world.calls, 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, 1), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, ~0U), -ENOENT);
+	/* No device, no region. */
+	device_go(0);
+	KUNIT_EXPECT_EQ(test, region_add(BASE, 1, 0, &handle), -ENODEV);
+}
+
+/* Each call on the way fails once. Nothing stays of it, and then it works. */
+static void test_unwinding(struct kunit *test)
+{
+	struct rmpool_region_add arg;
+	unsigned int n;
+	int ret = -1;
+
+	device_come(test, 0, 2);
+	device_come(test, 3, 4);
+	for (n = 1; ret; n++) {
+		KUNIT_ASSERT_LT(test, n, 20);
+		arg = (struct rmpool_region_add){
+			.addr = BASE + 5, .length = 10 * PAGE_SIZE,
+			.access = RMPOOL_ACCESS_ALL,
+			.offset = RMPOOL_OFFSET_NEXT,
+		};
+		world.calls = 0;
+		world.fail_at = n;
+		ret = rmp_region_add(&world.mem, &arg, &world.segment);
+		if (!ret)
+			break;
+		KUNIT_EXPECT_EQ(test, world.calls, n);
+		KUNIT_EXPECT_EQ(test, world.charged, 0);
+		KUNIT_EXPECT_EQ(test, world.pinned, 0);
+		KUNIT_EXPECT_EQ(test, world.mappings, 0);
+		KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
+		KUNIT_EXPECT_TRUE(test, xa_empty(&world.mem.handles));
+		KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + 5, 1, 0)), -EFAULT);
+	}
+	/* Charge, pin, two devices, segment. */
+	KUNIT_EXPECT_EQ(test, n, 6);
+	KUNIT_EXPECT_EQ(test, world.charged, 11);
+	KUNIT_EXPECT_EQ(test, world.pinned, 11);
+	KUNIT_EXPECT_EQ(test, world.mappings, 2);
+	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 2);
+	KUNIT_EXPECT_EQ(test, arg.offset, world.last_offset);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, arg.handle), 0);
+	KUNIT_EXPECT_EQ(test, world.revoked, 1);
+}
+
+/* The model: a list of regions, looked through from end to end. */
+
+#define SPACE		3000
+#define REGIONS		60
+
+struct known {
+	u64 addr, length;	/* length 0: there is none */
+	u32 access;
+	u32 handle;
+};
+
+static int model_find(const struct known *known, u64 addr, u64 length, u32 access)
+{
+	bool begins = false, covered = false;
+	u32 i;
+
+	for (i = 0; i < REGIONS; i++) {
+		const struct known *k = &known[i];
+
+		if (!k->length || addr < k->addr || addr >= k->addr + k->length)
+			continue;
+		begins = true;
+		if (addr + length > k->addr + k->length)
+			continue;
+		covered = true;
+		if (!(access & ~k->access))
+			return 0;
+	}
+	return covered ? -EACCES : begins ? -ERANGE : -EFAULT;
+}
+
+static void test_random(struct kunit *test)
+{
+	struct rmp_region *region;
+	struct known *known, *k;
+	u64 addr, length;
+	u32 access, n;
+	int want;
+
+	known = kunit_kcalloc(test, REGIONS, sizeof(*known), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, known);
+	device_come(test, 1, 1);
+	for (n = 0; n < 20000; n++) {
+		k = &known[below(REGIONS)];
+		switch (below(8)) {
+		case 0:		/* regions of a file may overlap, or be the same */
+			if (k->length)
+				break;
+			k->addr = BASE + below(SPACE);
+			k->length = 1 + below(below(10) ? 200 : SPACE);
+			k->access = (u32)below(RMPOOL_ACCESS_ALL + 1);
+			KUNIT_ASSERT_EQ(test, region_add(k->addr, k->length,
+							 k->access, &k->handle),
+					0);
+			/* Who lets peers write may write. */
+			if (k->access & RMPOOL_ACCESS_REMOTE_WRITE)
+				k->access |= RMPOOL_ACCESS_LOCAL_WRITE;
+			break;
+		case 1:
+			if (!k->length || !below(3))
+				break;
+			KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem,
+							     k->handle), 0);
+			k->length = 0;
+			break;
+		default:
+			addr = BASE + below(SPACE + 200);
+			length = below(below(4) ? 40 : SPACE);
+			access = below(2) ? RMPOOL_ACCESS_LOCAL_WRITE : 0;
+			want = model_find(known, addr, length, access);
+			region = find(addr, length, access);
+			if (want) {
+				KUNIT_ASSERT_TRUE(test, IS_ERR(region));
+				KUNIT_ASSERT_EQ(test, PTR_ERR(region), want);
+				break;
+			}
+			KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+			KUNIT_ASSERT_GE(test, addr, region->addr);
+			KUNIT_ASSERT_LE(test, addr + length,
+					region->addr + region->length);
+			KUNIT_ASSERT_EQ(test, access & ~region->access, 0);
+			KUNIT_ASSERT_FALSE(test, region->dead);
+			rmp_region_put(region);
+		}
+	}
+}
+
+static void test_ends_of_space(struct kunit *test)
+{
+	u64 end = TASK_SIZE;
+	u32 handle;
+
+	device_come(test, 0, 1);
+	KUNIT_ASSERT_EQ(test, region_add(0, 1, 0, &handle), 0);
+	KUNIT_ASSERT_EQ(test, region_add(end - 1, 1, 0, &handle), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(0, 2, 0)), -ERANGE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(1, 0, 0)), -EFAULT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(end - 1, 2, 0)), -ERANGE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(end - 1, ~0ULL, 0)), -ERANGE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(~0ULL, 1, 0)), -EFAULT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(~0ULL, ~0ULL, 0)), -EFAULT);
+	rmp_region_put(find(end - 1, 1, 0));
+	rmp_region_put(find(0, 0, 0));
+}
+
+/* Where a byte is for a device: chunk by chunk, from any first byte. */
+static void test_chunks(struct kunit *test)
+{
+	static const u32 firsts[] = { 0, 1, 4095, 4096, 8191 };
+	struct rmp_region *region;
+	u64 iova, left, pos;
+	u32 lkey, handle, i;
+
+	device_come(test, 2, 2);
+	for (i = 0; i < ARRAY_SIZE(firsts); i++) {
+		u64 length = 5 * PAGE_SIZE, in_page = firsts[i] % PAGE_SIZE;
+
+		KUNIT_ASSERT_EQ(test, region_add(BASE + firsts[i], length, 0,
+						 &handle), 0);
+		region = find(BASE + firsts[i], length, 0);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+		KUNIT_EXPECT_EQ(test, region->chunk_shift, PAGE_SHIFT + 1);
+		for (pos = 0; pos < length; pos += 1 + below(300)) {
+			u64 chunk = (in_page + pos) / (2 * PAGE_SIZE);
+			u64 end = (chunk + 1) * 2 * PAGE_SIZE - in_page;
+
+			left = rmp_region_local(region, 2, pos, &iova, &lkey);
+			KUNIT_ASSERT_EQ(test, left, min(end, length) - pos);
+			KUNIT_ASSERT_EQ(test, lkey, 2U << 16 | (u32)chunk);
+			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
+			KUNIT_ASSERT_EQ(test, rmp_region_rkey(region, 2, chunk),
+					1U << 31 | lkey);
+		}
+		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 2, length, &iova,
+						       &lkey), 0);
+		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 1, 0, &iova,
+						       &lkey), 0);
+		KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 2,
+						      region->nr_chunks), 0);
+		rmp_region_put(region);
+		KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem, handle), 0);
+	}
+}
+
+/* Regions before devices, devices before regions, and both gone again. */
+static void test_devices(struct kunit *test)
+{
+	struct rmp_region *a, *b;
+	u64 iova;
+	u32 key, handle;
+
+	device_come(test, 0, 4);
+	KUNIT_ASSERT_EQ(test, region_add(BASE, 100, 0, &handle), 0);
+	a = find(BASE, 100, 0);
+	device_come(test, 1, 4);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 1, 0, &iova, &key), 0);
+	KUNIT_ASSERT_EQ(test, region_add(2 * BASE, 100, 0, &handle), 0);
+	b = find(2 * BASE, 100, 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, world.mappings, 4);
+
+	device_go(0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, world.mappings, 2);
+	/* Another one in its place, on which nothing can be mapped. */
+	world.calls = 0;
+	world.fail_at = 1;
+	device_come(test, 0, 4);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
+	device_go(0);
+	device_go(1);
+	KUNIT_EXPECT_EQ(test, world.mappings, 0);
+	/* Regions stay, and are mapped when there is a device again. */
+	device_come(test, 3, 4);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 3, 0, &iova, &key), 0);
+	rmp_region_put(a);
+	rmp_region_put(b);
+}
+
+/* Pages that a device may still reach are not given back to anyone. */
+static void test_stuck(struct kunit *test)
+{
+	u32 handle;
+
+	device_come(test, 0, 1);
+	KUNIT_ASSERT_EQ(test, region_add(BASE, PAGE_SIZE, 0, &handle), 0);
+	world.keep_memory = true;
+	KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem, handle), 0);
+	world.keep_memory = false;
+	KUNIT_EXPECT_EQ(test, world.pinned, 1);
+	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	world.pinned = 0;
+}
+
+struct deletion {
+	u32 handle;
+	int result;
+	struct completion done;
+};
+
+static int delete(void *arg)
+{
+	struct deletion *d = arg;
+
+	d->result = rmp_region_del(&world.mem, d->handle);
+	complete(&d->done);
+	return 0;
+}
+
+static void test_waits_for_requests(struct kunit *test)
+{
+	struct deletion d = { .result = -1 };
+	unsigned long end = jiffies + 20 * HZ;
+	struct rmp_region *region, *again;
+	struct task_struct *task;
+
+	device_come(test, 0, 1);
+	KUNIT_ASSERT_EQ(test, region_add(BASE, 8, 0, &d.handle), 0);
+	region = find(BASE, 8, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	init_completion(&d.done);
+	task = kthread_run(delete, &d, "rmp_delete");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	/* Not found any more, but alive as long as the request. */
+	do {
+		again = find(BASE, 8, 0);
+		if (!IS_ERR(again))
+			rmp_region_put(again);
+		cond_resched();
+	} while (!IS_ERR(again) && time_before(jiffies, end));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(again), -EFAULT);
+	KUNIT_EXPECT_TRUE(test, region->dead);
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&d.done, HZ / 5));
+	KUNIT_EXPECT_EQ(test, world.pinned, 1);
+	rmp_region_put(region);
+	wait_for_completion(&d.done);
+	KUNIT_EXPECT_EQ(test, d.result, 0);
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+}
+
+static int count_ids(struct rmp_region *region, void *arg)
+{
+	u64 *last = arg;
+
+	if (region->id <= *last)
+		return -EINVAL;
+	*last = region->id;
+	return region->addr == 7 * BASE ? 7 : 0;
+}
+
+static void test_walk(struct kunit *test)
+{
+	u64 last = 0, i;
+	u32 handle;
+
+	device_come(test, 0, 1);
+	KUNIT_EXPECT_EQ(test, rmp_region_walk(0, count_ids, &last), 0);
+	KUNIT_EXPECT_EQ(test, last, 0);
+	for (i = 1; i <= 9; i++)
+		KUNIT_ASSERT_EQ(test, region_add(i * BASE, 1, 0, &handle), 0);
+	/* Until it is told to stop, and from there on. */
+	KUNIT_EXPECT_EQ(test, rmp_region_walk(0, count_ids, &last), 7);
+	KUNIT_EXPECT_EQ(test, rmp_region_walk(last + 1, count_ids, &last), 0);
+	KUNIT_EXPECT_EQ(test, last, atomic64_read(&rmp_last_id));
+}
+
+static struct kunit_case region_cases[] = {
+	KUNIT_CASE(test_refused),
+	KUNIT_CASE(test_unwinding),
+	KUNIT_CASE(test_random),
+	KUNIT_CASE(test_ends_of_space),
+	KUNIT_CASE(test_chunks),
+	KUNIT_CASE(test_devices),
+	KUNIT_CASE(test_stuck),
+	KUNIT_CASE(test_waits_for_requests),
+	KUNIT_CASE(test_walk),
+	{}
+};
+
+static struct kunit_suite region_suite = {
+	.name = "rmp_region",
+	.suite_init = suite_begin,
+	.init = region_init,
+	.exit = region_exit,
+	.test_cases = region_cases,
+};
+
+kunit_test_suites(&region_suite);
+
+MODULE_DESCRIPTION("KUnit suite of rmpool's regions");
+MODULE_LICENSE("GPL");
