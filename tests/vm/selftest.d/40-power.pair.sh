@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=200 module=0 rxe=0
+# vm: timeout=400 module=0 rxe=0
 #
 # a kills b in the middle of a suite and boots it again: b runs the suite anew and
 # knows that, and nobody waits for what it did in its first life.
@@ -21,7 +21,7 @@ if [ "$VM" = b ]; then
 	same "second life" 2 "$VM_LIFE"
 	check "nothing is left of the first" test ! -e /var/tmp/first-life
 	vmctl put second "$VM_LIFE"
-	barrier end 60
+	barrier end 120
 	exit
 fi
 
@@ -45,4 +45,4 @@ check "boot" vmctl qmp b boot
 same "second life of the peer" 2 "$(vmctl get second 240)"
 check "it answers again" wait_until 20 answers
 same "own life" 1 "$VM_LIFE"
-barrier end 60
+barrier end 120
