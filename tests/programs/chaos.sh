@@ -24,7 +24,7 @@ obey()
 	while :; do
 		n=$((n + 1))
 		command=$(vmctl get "ask$VM_LIFE.$n" 900) || return 1
-		[ "$command" != obey_end ] || return 0
+		[ "$command" != "obey_end " ] || return 0
 		eval "$command"
 		vmctl put "answer$VM_LIFE.$n" $?
 	done
@@ -33,7 +33,7 @@ obey()
 ask()		# COMMAND...
 {
 	asked=$((asked + 1))
-	vmctl put "ask$life.$asked" "$*"
+	vmctl put "ask$life.$asked" "$(printf '%q ' "$@")"
 }
 
 answered()
@@ -230,7 +230,11 @@ end_load_here()	# NAME
 {
 	check "$1: goes on, and all it reads is right" load_ends
 	same "$1: memory around places is untouched" ok "$(talk_ask host around 1)"
-	talk_ask host fill 1 >/dev/null
+}
+
+fill_here()
+{
+	[ "$(talk_ask host fill 1)" = ok ]
 }
 
 put_here()	# NAME
@@ -266,6 +270,7 @@ run_ends()
 {
 	goes_on
 	both end_load_here "$run"
+	both fill_here
 	both put_here "$run"
 	both look_here "$run"
 	both end_here "$run"
