@@ -164,24 +164,26 @@ def fuzz(wanted, level):
     return passed, failed, 0
 
 
-async def vm_suites(kernel, todo):
-    """All suites with one kernel; groups one after the other."""
+async def vm_suites(kernel, todo, named):
+    """All suites with one kernel; groups one after the other. Those that the user named
+    are run at any level."""
     runner = Run(kernel, f"check-{kernel.label}", printer=say)
-    mine = [s for s in todo if s.runs_on(kernel.label)]
+    mine = [s for s in todo if s.runs_on(kernel.label) and
+            (named or s.is_of(suites.level(), kernel.label))]
     for number, group in enumerate(suites.groups(mine)):
         runner.logs = LOGS / f"check-{kernel.label}" / f"group{number}"
         await runner.run(group)
     return runner.results
 
 
-async def all_vms(chosen, todo, at_once):
+async def all_vms(chosen, todo, named, at_once):
     """[(kernel, results, seconds)]"""
     free = asyncio.Semaphore(at_once)
 
     async def one(kernel):
         async with free:
             began = time.monotonic()
-            return kernel, await vm_suites(kernel, todo), time.monotonic() - began
+            return kernel, await vm_suites(kernel, todo, named), time.monotonic() - began
 
     return await asyncio.gather(*(one(k) for k in chosen))
 
@@ -234,7 +236,6 @@ def main():
         seed = suites.seed()
         chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS[level])]
         todo = [suites.load(p) for p in sorted(TESTS.glob("integration/*.sh")) if args.T in p.name]
-        todo = [s for s in todo if args.T or s.is_of(level)]
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
@@ -252,7 +253,7 @@ def main():
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
         failures = []
         for kernel, results, seconds in asyncio.run(
-                all_vms(chosen, todo, 1 if args.serial else AT_ONCE)):
+                all_vms(chosen, todo, bool(args.T), 1 if args.serial else AT_ONCE)):
             layers.add(f"in VMs, {kernel.label}", *suites.count(results), seconds)
             failures += [r for r in results if r.status == "not ok"]
         if failures:
