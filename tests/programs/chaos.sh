@@ -195,7 +195,8 @@ begin_here()
 {
 	# Addresses of IPv6 outlive a link that goes down.
 	echo 1 >/proc/sys/net/ipv6/conf/all/keep_addr_on_down
-	chaos_load || return 1
+	chaos_load && wait_until 10 device_usable rxe0 && wait_until 10 device_usable rxe1 ||
+		return 1
 	run_pins=$(pinned_pages) run_resources=$(resources) run_areas=$(areas)
 	rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 }
