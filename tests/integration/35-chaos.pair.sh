@@ -6,6 +6,8 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/chaos.sh"
 
+who='' what='' rail='' kind=''	# that pick chooses
+
 # ---- faults; on the VM that has them -----------------------------------------
 
 kill_here()	# host|load|both
@@ -63,7 +65,7 @@ fi
 run_begins "kill -9"
 kills=$(amount 2 8 50)
 for ((n = 1; n <= kills; n++)); do
-	who=$(one_of a b) what=$(one_of host load both)
+	pick who a b; pick what host load both
 	moment 1500
 	echo "kill $n: $what on $who"
 	on "$who" kill_here "$what" || exit 1
@@ -92,7 +94,7 @@ run_ends
 
 run_begins "device"
 for ((n = 1; n <= $(amount 1 3 20); n++)); do
-	who=$(one_of a b) rail=$(one_of 0 1)
+	pick who a b; pick rail 0 1
 	moment 1000
 	echo "device $n: rail $rail on $who"
 	on "$who" device_here "$rail" 3000 || not_ok "$run: comes again" "rail $rail on $who"
@@ -103,7 +105,7 @@ run_ends
 
 run_begins "link"
 for ((n = 1; n <= $(amount 1 3 20); n++)); do
-	who=$(one_of a b) rail=$(one_of 0 1) kind=$(one_of link cable)
+	pick who a b; pick rail 0 1; pick kind link cable
 	moment 1000
 	echo "link $n: $kind of rail $rail on $who"
 	break_link "$who" "$rail" "$kind" down
@@ -117,7 +119,7 @@ run_ends
 run_begins "flapping rail"
 end=$((SECONDS + $(amount 10 15 120))) n=0
 while [ $SECONDS -lt $end ]; do
-	who=$(one_of a b) kind=$(one_of link cable)
+	pick who a b; pick kind link cable
 	break_link "$who" 1 "$kind" down
 	moment 3000
 	# Every third time it is down until all go on over the other one.
@@ -144,7 +146,7 @@ begin_again()
 
 run_begins "unload"
 for ((n = 1; n <= $(amount 1 2 10); n++)); do
-	who=$(one_of a b)
+	pick who a b
 	moment 1000
 	on "$who" life_ends || exit 1
 	moment 3000

@@ -67,11 +67,14 @@ both()		# COMMAND...
 	return $status
 }
 
-# One of its arguments.
-one_of()
+# Sets a variable to one of the words. Not by what it prints: a subshell has a RANDOM
+# of its own, which no seed repeats.
+pick()		# VARIABLE WORD...
 {
-	shift $((RANDOM % $#))
-	echo "$1"
+	local variable=$1
+
+	shift $((1 + RANDOM % ($# - 1)))
+	printf -v "$variable" %s "$1"
 }
 
 # Lets a random time pass: faults come at random moments.
