@@ -233,6 +233,13 @@ static int export_open(struct rmp_session *s,
 	info = &msg->segment_info;
 	info->cookie = m->cookie;
 	ret = export_add(s, m->name, &seg);
+	if (ret == -ENOMEM) {
+		/* Not told: it would be final for whoever has the segment open.
+		 * The session ends, and the next one asks again.
+		 */
+		kfree(msg);
+		return ret;
+	}
 	if (seg) {
 		mutex_lock(&seg->lock);
 		if (seg->dead) {

@@ -71,8 +71,10 @@ static bool remote_in_use(struct rmp_session *s, u32 remote_dev)
 	return false;
 }
 
-/* peer->lock held. One rail for each local device that has none. */
-static void rails_pair(struct rmp_session *s, bool by_subnet)
+/* peer->lock held. One rail for each local device that has none. False: there may be
+ * more, but one could not be made.
+ */
+static bool rails_pair(struct rmp_session *s, bool by_subnet)
 {
 	u32 i, k;
 
@@ -100,14 +102,15 @@ static void rails_pair(struct rmp_session *s, bool by_subnet)
 				continue;
 			if (remote_in_use(s, w->index))
 				continue;
-			rmp_rail_create(s, i, i, w, rmp_qps);
+			if (!rmp_rail_create(s, i, i, w, rmp_qps))
+				return false;
 			break;
 		}
 	}
+	return true;
 }
 
-void rmp_rails_pair(struct rmp_session *s)
+bool rmp_rails_pair(struct rmp_session *s)
 {
-	rails_pair(s, true);
-	rails_pair(s, false);
+	return rails_pair(s, true) && rails_pair(s, false);
 }

@@ -555,8 +555,9 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 
 	mutex_lock(&peer->lock);
 	if (s->pair_again) {
-		s->pair_again = false;
-		rmp_rails_pair(s);
+		s->pair_again = !rmp_rails_pair(s);
+		if (s->pair_again)
+			next = RMP_RAIL_BACKOFF_MIN;
 	}
 	mutex_unlock(&peer->lock);
 	for (n = 0; n < RMP_RAILS_MAX; n++) {

@@ -49,7 +49,7 @@ struct rmp_rseg {
 	char name[RMPOOL_NAME_MAX];
 	wait_queue_head_t wait;
 	u32 state;
-	u32 reason;		/* with GONE */
+	u32 reason;		/* with GONE; NONE: no memory for its keys */
 	u32 cookie;
 	u32 id;			/* at the peer, 0: not known */
 	u8 uuid[RMP_WIRE_UUID];	/* life of the peer that @id is of */
@@ -292,7 +292,8 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 	if (!ret && m->last)
 		ret = rmp_keycache_commit(&rseg->keys);
 	if (ret == -ENOSPC || ret == -ENOMEM) {
-		rseg_gone(rseg, RMPOOL_REASON_REMOTE_KEYS);
+		rseg_gone(rseg, ret == -ENOSPC ? RMPOOL_REASON_REMOTE_KEYS :
+						 RMPOOL_REASON_NONE);
 		ret = 0;
 	} else if (ret == -EBADMSG && rseg->paged &&
 		   rseg->walks++ < RMP_WALKS_MAX) {
@@ -596,6 +597,8 @@ static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 			err->reason = READ_ONCE(rseg->reason);
 			if (err->reason == RMPOOL_REASON_SEGMENT_UNKNOWN)
 				return -ENOENT;
+			if (err->reason == RMPOOL_REASON_NONE)
+				return -ENOMEM;
 			return err->reason == RMPOOL_REASON_PEER_GONE ?
 				-ESTALE : -ENOSPC;
 		}

@@ -187,6 +187,15 @@ struct rmp_segment *rmp_segment_create(const char *name)
 	return segment;
 }
 
+/* Must not fail: an entry left behind would outlive the region. */
+static void rmp_segment_take_out(struct rmp_segment *segment,
+				 const struct rmp_region *region)
+{
+	mtree_store_range(&segment->regions, region->offset,
+			  region->offset + region->length - 1, NULL,
+			  GFP_KERNEL | __GFP_NOFAIL);
+}
+
 /* Takes out all regions, step by step: there may be very many. */
 static void rmp_segment_clear(struct rmp_segment *segment)
 {
@@ -194,7 +203,7 @@ static void rmp_segment_clear(struct rmp_segment *segment)
 	unsigned long offset = 0;
 
 	while ((region = mt_find(&segment->regions, &offset, ULONG_MAX))) {
-		mtree_erase(&segment->regions, region->offset);
+		rmp_segment_take_out(segment, region);
 		cond_resched();
 	}
 	segment->nr_regions = 0;
@@ -301,7 +310,7 @@ struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
 	} else {
 		if (mtree_load(&segment->regions, region->offset) != region)
 			goto out;
-		mtree_erase(&segment->regions, region->offset);
+		rmp_segment_take_out(segment, region);
 		segment->nr_regions--;
 		segment->size = rmp_segment_end(segment);
 	}

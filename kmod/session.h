@@ -170,8 +170,10 @@ u32 rmp_rails_up(struct rmp_session *s);
 struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev,
 				 const struct rmp_wire_device *remote, u32 nr_qps);
 
-/* pairing.c; peer->lock held: makes the rails that are missing. */
-void rmp_rails_pair(struct rmp_session *s);
+/* pairing.c; peer->lock held: makes the rails that are missing; false: not all, to be
+ * tried again.
+ */
+bool rmp_rails_pair(struct rmp_session *s);
 
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);

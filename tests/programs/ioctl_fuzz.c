@@ -1,77 +1,53 @@
 // SPDX-License-Identifier: MIT
 /*
  * ioctl_fuzz: random calls that are almost right, from several threads, on
- * files that they share and that are opened and closed all the time. What it
- * proves is in the kernel log, and that the pool still works afterwards.
+ * files that they share and that are opened, copied and closed all the time;
+ * the memory that they name is unmapped and mapped anew meanwhile, so are rings
+ * and the eventfds of rings, and children inherit all of it. What it proves is
+ * in the kernel log, and that the pool still works afterwards.
  *
  *	ioctl_fuzz SEED CALLS [NODE SEGMENT]
  *
- * The same seed makes the same calls in each thread.
+ * CALLS is the sum over all threads. The same seed makes the same calls in each
+ * thread.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rmpool.h>
 #include "calls.h"
 #include "clock.h"
-#include "report.h"
+#include "fuzz.h"
 
 #define PAGE	4096UL
 #define THREADS	4
 #define FILES	4
 #define ARENA	(16UL << 20)
 
-static const char *node = "nobody", *segment = "nothing";
-static _Atomic int files[FILES];
-static uint8_t *arena;
-static uint64_t seed;
-static unsigned long nr_calls;
-static pthread_t threads[THREADS];
-static atomic_int running;
-static atomic_ulong results[2];		/* failed, succeeded */
-
-struct random {
-	uint64_t state;
+/* A mapping of a ring; who takes it out of its place owns it. */
+struct mapping {
+	uint32_t *at;
+	size_t size;
 };
 
-static uint64_t any(struct random *r)
-{
-	r->state ^= r->state << 13;
-	r->state ^= r->state >> 7;
-	r->state ^= r->state << 17;
-	return r->state * 0x2545f4914f6cdd1d;
-}
-
-static uint32_t below(struct random *r, uint32_t n)
-{
-	return (uint32_t)(any(r) >> 32) % n;
-}
-
-static bool chance(struct random *r, uint32_t percent)
-{
-	return below(r, 100) < percent;
-}
-
-/* A number of the kind that programs are wrong about. */
-static uint64_t number(struct random *r)
-{
-	static const uint64_t some[] = {
-		0, 1, 2, 3, 7, 8, 63, 64, 255, 4095, 4096, 4097, 65535, 65536,
-		1U << 20, INT32_MAX, 1ULL << 31, UINT32_MAX, 1ULL << 32,
-		1ULL << 47, INT64_MAX, 1ULL << 63, UINT64_MAX, UINT64_MAX - 4095,
-	};
-
-	if (chance(r, 10))
-		return any(r);
-	return some[below(r, sizeof(some) / sizeof(some[0]))];
-}
+static const char *node = "nobody", *segment = "nothing";
+static _Atomic int files[FILES], events[FILES];
+static _Atomic(struct mapping *) mappings[FILES];
+static uint8_t *arena;
+static uint64_t seed;
+static unsigned long nr_calls;		/* of one thread */
+static pthread_t threads[THREADS];
+static atomic_int running;
+static struct tally tallies[NR_CALLS];
+static atomic_ulong unknown[2];		/* numbers of no call: refused, taken */
 
 static uint64_t address(struct random *r)
 {
@@ -132,7 +108,9 @@ static void make_argument(struct random *r, const struct call *c, void *at)
 
 		a->entries = chance(r, 20) ? (uint32_t)number(r) :
 			     8U << below(r, 8);
-		a->eventfd = chance(r, 80) ? -1 : (int32_t)number(r);
+		a->eventfd = chance(r, 60) ? -1 :
+			     chance(r, 90) ? atomic_load(&events[below(r, FILES)]) :
+			     (int32_t)number(r);
 		a->flags = flags(r);
 		break;
 	}
@@ -226,61 +204,165 @@ static void make_argument(struct random *r, const struct call *c, void *at)
 	}
 }
 
-/* The ring of a file, as a reader that is not to be trusted. */
+/* The ring of a file, as a reader that is not to be trusted: writes to it, and
+ * keeps it, or gives all or a part of it back.
+ */
 static void play_with_ring(struct random *r, int fd)
 {
-	size_t size = chance(r, 10) ? number(r) % (1UL << 30) :
-		      PAGE * (1 + below(r, 12));
-	uint32_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			     chance(r, 90) ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+	_Atomic(struct mapping *) *place = &mappings[below(r, FILES)];
+	struct mapping *m = atomic_exchange(place, NULL);
 
-	if (map == MAP_FAILED)
-		return;
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		if (!m)
+			abort();
+		m->size = chance(r, 10) ? number(r) % (1UL << 30) :
+			  PAGE * (1 + below(r, 12));
+		m->at = mmap(NULL, m->size, PROT_READ | PROT_WRITE,
+			     chance(r, 90) ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+		if (m->at == MAP_FAILED) {
+			free(m);
+			return;
+		}
+	}
 	if (chance(r, 50))
-		map[0] = map[32];		/* all is read */
+		m->at[0] = m->at[32];		/* all is read */
 	else
-		map[below(r, 64)] = (uint32_t)number(r);
-	munmap(map, size);
+		m->at[below(r, 64)] = (uint32_t)number(r);
+	if (chance(r, 60)) {
+		m = atomic_exchange(place, m);
+		if (!m)
+			return;
+	}
+	/* Nothing comes back after this: it would be SIGBUS. */
+	if (chance(r, 20))
+		madvise(m->at, m->size, MADV_DONTNEED);
+	/* The end first, so that a part of it is there alone for a moment. */
+	if (m->size > PAGE)
+		munmap((uint8_t *)m->at + PAGE, m->size - PAGE);
+	munmap(m->at, PAGE);
+	free(m);
+}
+
+/* Takes memory away from under regions and requests. There is never a hole, in
+ * which another thread's memory could come to lie.
+ */
+static void play_with_memory(struct random *r)
+{
+	uint32_t page = below(r, ARENA / PAGE - 64);
+	void *at = arena + page * PAGE;
+	size_t size = (1 + below(r, 64)) * PAGE;
+
+	switch (below(r, 5)) {
+	case 0:
+		if (mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			 -1, 0) != at)
+			abort();
+		break;
+	case 1:
+		madvise(at, size, MADV_DONTNEED);
+		break;
+	case 2:
+		mprotect(at, size, PROT_READ);
+		break;
+	default:
+		if (mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+			abort();
+	}
+}
+
+/* A child that has all files, and their rings, and no right to use them. */
+static void play_with_child(struct random *r)
+{
+	uint32_t ms = below(r, 30);
+
+	if (fork())
+		return;
+	for (int i = 0; i < FILES; i++) {
+		struct rmpool_handle h = { .handle = below(r, 12) };
+		struct rmpool_info info;
+		int fd = atomic_load(&files[i]);
+
+		ioctl(fd, RMPOOL_IOC_INFO, &info);
+		ioctl(fd, RMPOOL_IOC_REGION_DEL, &h);
+		ioctl(fd, RMPOOL_IOC_SEGMENT_CLOSE, &h);
+		mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+		if (chance(r, 50))
+			close(fd);
+	}
+	pause_ms(ms);
+	_exit(0);
+}
+
+/* One call in a hundred is one of these. */
+static void play_with_files(struct random *r)
+{
+	uint32_t to = below(r, FILES);
+	int fd = -1;
+
+	switch (below(r, 8)) {
+	case 0:		/* the same file twice: it ends with the last */
+		fd = dup(atomic_load(&files[below(r, FILES)]));
+		break;
+	case 1:
+		close(atomic_exchange(&events[to], eventfd(0, EFD_NONBLOCK)));
+		return;
+	case 2:
+		play_with_child(r);
+		return;
+	default:
+		fd = open(RMPOOL_DEVICE_PATH, O_RDWR);
+	}
+	/* Others may be in a call on it. */
+	close(atomic_exchange(&files[to], fd));
+}
+
+static void fuzz_call(struct random *r, int fd, void *at)
+{
+	uint32_t which = below(r, NR_CALLS);
+	const struct call *c = &calls[which];
+	unsigned int cmd = c->cmd;
+	int error;
+
+	make_argument(r, c, at);
+	if (chance(r, 3))
+		cmd = _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd), _IOC_NR(cmd), below(r, 256));
+	if (chance(r, 1)) {
+		cmd = (unsigned int)any(r);
+		c = NULL;
+	}
+	error = ioctl(fd, cmd, chance(r, 2) ? (void *)address(r) : at) ? errno : 0;
+	if (c)
+		tally_add(&tallies[which], error);
+	else
+		atomic_fetch_add(&unknown[!error], 1);
 }
 
 static void *play(void *arg)
 {
-	uintptr_t me = (uintptr_t)arg;
-	struct random r = { .state = seed * 0x9e3779b97f4a7c15 + me + 1 };
+	struct random r = random_of(seed, (uintptr_t)arg);
 	uint8_t *at = mmap(NULL, 32 * PAGE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned long i;
-	int fd, old;
 
-	for (i = 0; i < nr_calls; i++) {
-		const struct call *c = &calls[below(&r, NR_CALLS)];
-		unsigned int cmd = c->cmd;
-		uint32_t which = below(&r, FILES);
+	if (at == MAP_FAILED)
+		give_up("no memory");
+	for (unsigned long i = 0; i < nr_calls; i++) {
+		int fd = atomic_load(&files[below(&r, FILES)]);
 
-		fd = atomic_load(&files[which]);
-		if (chance(&r, 1)) {
-			old = atomic_exchange(&files[which],
-					      open(RMPOOL_DEVICE_PATH, O_RDWR));
-			close(old);
-			continue;
-		}
+		if (chance(&r, 1))
+			play_with_files(&r);
+		if (chance(&r, 2))
+			play_with_memory(&r);
 		if (chance(&r, 5)) {
 			struct pollfd p = { .fd = fd, .events = POLLIN };
 
 			poll(&p, 1, (int)below(&r, 5));
 			play_with_ring(&r, fd);
-			continue;
 		}
-		make_argument(&r, c, at);
-		if (chance(&r, 3))
-			cmd = _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd),
-				   _IOC_NR(cmd), below(&r, 256));
-		if (chance(&r, 1))
-			cmd = (unsigned int)any(&r);
-		atomic_fetch_add(&results[!ioctl(fd, cmd,
-						 chance(&r, 2) ?
-						 (void *)address(&r) : at)], 1);
+		fuzz_call(&r, fd, at);
 	}
+	munmap(at, 32 * PAGE);
 	atomic_fetch_sub(&running, 1);
 	return NULL;
 }
@@ -318,28 +400,19 @@ static void test_afterwards(void)
 	test_end(&t);
 }
 
-int main(int argc, char **argv)
+/* All threads, and what they leave open. */
+static void run_threads(void)
 {
-	struct test t = { .name = "random calls end" };
-	struct sigaction act = { .sa_handler = nothing };
-	long before = pinned_pages();
 	uintptr_t i;
-	int k;
 
-	if (argc < 3)
-		give_up("ioctl_fuzz SEED CALLS [NODE SEGMENT]");
-	seed = strtoull(argv[1], NULL, 0);
-	nr_calls = strtoul(argv[2], NULL, 0);
-	if (argc > 4) {
-		node = argv[3];
-		segment = argv[4];
-	}
-	printf("seed %llu\n", (unsigned long long)seed);
-	sigaction(SIGUSR1, &act, NULL);
 	arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (i = 0; i < FILES; i++)
+	if (arena == MAP_FAILED)
+		give_up("no memory");
+	for (i = 0; i < FILES; i++) {
 		atomic_store(&files[i], open(RMPOOL_DEVICE_PATH, O_RDWR));
+		atomic_store(&events[i], eventfd(0, EFD_NONBLOCK));
+	}
 	atomic_store(&running, THREADS);
 	for (i = 0; i < THREADS; i++) {
 		if (pthread_create(&threads[i], NULL, play, (void *)i))
@@ -353,21 +426,64 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	for (i = 0; i < FILES; i++)
+	for (i = 0; i < FILES; i++) {
+		struct mapping *m = atomic_load(&mappings[i]);
+
 		close(atomic_load(&files[i]));
-	printf("%lu calls failed, %lu succeeded\n", results[0], results[1]);
-	expect(&t, results[1] > nr_calls / 4, "only %lu calls succeeded",
-	       results[1]);
-	test_end(&t);
+		close(atomic_load(&events[i]));
+		if (m)
+			munmap(m->at, m->size);
+		free(m);
+	}
+	/* Children are not kept, and this ends when there are none. */
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
 
+int main(int argc, char **argv)
+{
+	struct test end = { .name = "random calls end" };
 	struct test pins = { .name = "all pins are given back" };
+	struct sigaction act = { .sa_handler = nothing };
+	struct rmpool *keep;
+	uint32_t opened;
+	long before;
+	int k;
 
-	for (k = 0; k < 15000 && pinned_pages() != before; k++)
+	if (argc < 3)
+		give_up("ioctl_fuzz SEED CALLS [NODE SEGMENT]");
+	seed = argument(argv[1], 0, UINT64_MAX);
+	nr_calls = (unsigned long)argument(argv[2], THREADS, UINT32_MAX) / THREADS;
+	if (argc > 4) {
+		node = argv[3];
+		segment = argv[4];
+	}
+	printf("seed %llu, %d threads, %lu calls each\n", (unsigned long long)seed,
+	       THREADS, nr_calls);
+	fflush(stdout);		/* or each child has it to print as well */
+	sigaction(SIGUSR1, &act, NULL);
+	signal(SIGCHLD, SIG_IGN);
+	for (size_t i = 0; i < NR_CALLS; i++)
+		tallies[i].name = calls[i].name;
+	/* Opened all the time, so that calls find it there within their time. */
+	if (rmpool_open(&keep, NULL, 0) ||
+	    (argc > 4 && rmpool_segment_open(keep, node, segment, 60000, &opened, NULL)))
+		give_up("%s", rmpool_error());
+	before = pinned_pages();
+	run_threads();
+	tally_print(tallies, NR_CALLS);
+	printf("numbers of no call: %lu refused, %lu taken\n", unknown[0], unknown[1]);
+	expect(&end, !unknown[1], "%lu numbers of no call were taken", unknown[1]);
+	test_end(&end);
+	tally_judge(tallies, NR_CALLS);
+
+	for (k = 0; k < 60000 && pinned_pages() != before; k++)
 		pause_ms(1);
 	expect(&pins, pinned_pages() == before && !status_value("VmPin"),
 	       "%ld pages, VmPin %ld kB", pinned_pages() - before,
 	       status_value("VmPin"));
 	test_end(&pins);
+	rmpool_close(keep);
 	test_afterwards();
 	return report_failed != 0;
 }

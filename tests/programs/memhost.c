@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The side that is put to and got from: memhost SEGMENT LAYOUT
+ * The side that is put to and got from: memhost SEGMENT LAYOUT [SEED]
+ *
+ * With a seed all memory has its pattern before it is published.
  *
  * Publishes one region, says "published", and then answers each line of its
  * input with one line, "ok ..." or "bad ...":
@@ -8,6 +10,7 @@
  *   fill SEED                    writes the pattern to all memory
  *   check GAPS PLACES [N]        compares all of it: gaps and guards with one
  *                                seed, places with the other; place N counts as gap
+ *   around GAPS                  compares only gaps and guards
  *   await GAPS PLACES [N]        the same, again and again, for a minute at most
  *   add                          registers one more region; answers its offset
  */
@@ -37,7 +40,7 @@ static void need(int result)
 /* Offset in the segment of memory[0], were it registered. */
 #define FIRST	(SEGMENT_BASE - GUARD)
 
-/* @n: seed of gaps, seed of places, which place counts as gap. */
+/* @n: seed of gaps, seed of places (0: may be anything), which place counts as gap. */
 static bool check(const struct host *h, const long long *n, char *why, size_t size)
 {
 	uint64_t gaps = (uint64_t)n[0], places = (uint64_t)n[1];
@@ -55,7 +58,8 @@ static bool check(const struct host *h, const long long *n, char *why, size_t si
 				   what, why, size))
 			return false;
 		snprintf(what, sizeof(what), "place %u", i);
-		if (!pattern_check(h->memory + (p->offset - FIRST), p->length, places,
+		if (places &&
+		    !pattern_check(h->memory + (p->offset - FIRST), p->length, places,
 				   p->offset, what, why, size))
 			return false;
 		pos = p->offset + p->length;
@@ -89,6 +93,9 @@ static void answer(const struct host *h, const char *line)
 	} else if (!strncmp(line, "check ", 6) && numbers(line + 6, n, 3) >= 2) {
 		good = check(h, n, why, sizeof(why));
 		printf("%s%s\n", good ? "ok" : "bad ", why);
+	} else if (!strncmp(line, "around ", 7) && numbers(line + 7, n, 1) == 1) {
+		good = check(h, n, why, sizeof(why));
+		printf("%s%s\n", good ? "ok" : "bad ", why);
 	} else if (!strncmp(line, "await ", 6) && numbers(line + 6, n, 3) >= 2) {
 		end = now() + AWAIT_SECONDS;
 		do
@@ -109,14 +116,16 @@ int main(int argc, char **argv)
 	uint32_t region;
 	char line[128];
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: memhost SEGMENT LAYOUT\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: memhost SEGMENT LAYOUT [SEED]\n");
 		return 2;
 	}
 	h.layout = layout_named(argv[2]);
 	h.total = GUARD + h.layout.length + GUARD;
 	h.memory = need_memory(mmap(NULL, h.total, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	if (argc == 4)
+		pattern_fill(h.memory, h.total, argument(argv[3], 0, ~0ULL), FIRST);
 	need(rmpool_open(&h.pool, NULL, 0));
 	need(rmpool_publish(h.pool, argv[1], &h.segment));
 	need(rmpool_register(h.pool, h.memory + GUARD, h.layout.length, RMPOOL_ACCESS_ALL,

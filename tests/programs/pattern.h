@@ -26,6 +26,13 @@
 #define NO_PLACE	(~0U)
 #define MIB		(1ULL << 20)
 
+/* Of layout "chaos" (load.c): so many places for each thread in each area. */
+#define CHAOS_AREAS	4U
+#define CHAOS_THREADS	8U
+#define CHAOS_PLACES	6U
+#define CHAOS_LENGTH	32749ULL
+#define HOST_SEED	1	/* of all that nobody has put to */
+
 struct place {
 	uint64_t offset;	/* in the segment */
 	uint64_t length;
@@ -148,6 +155,8 @@ static inline struct layout layout_named(const char *name)
 		layout_many(&l, 4096, 509);
 	} else if (!strcmp(name, "many")) {
 		layout_many(&l, 10000, 512);
+	} else if (!strcmp(name, "chaos")) {
+		layout_many(&l, CHAOS_AREAS * CHAOS_THREADS * CHAOS_PLACES, CHAOS_LENGTH);
 	} else if (!strcmp(name, "slots")) {
 		layout_many(&l, 32, 700);
 	} else {

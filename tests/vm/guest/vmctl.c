@@ -51,6 +51,7 @@ static const char usage[] =
 	"  put KEY VALUE             tell a value to all VMs\n"
 	"  get KEY [SECONDS]         wait for a value and print it\n"
 	"  qmp VM stop|cont          freeze a VM, let it go on\n"
+	"  qmp VM kill|boot          power off without a warning, and on again\n"
 	"  qmp VM link RAIL on|off   carrier of a VM's network card\n"
 	"  log TEXT                  a line for the person at the terminal\n"
 	"  upload NAME               keep stdin as a file beside the logs\n"

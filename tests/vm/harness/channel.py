@@ -132,7 +132,7 @@ class Channel:
                 return
             try:
                 await self._until(lambda: self.passed.get(name, 0) != turn, machine, seconds)
-            except Refused:
+            except (Refused, asyncio.CancelledError):
                 here.discard(machine.name)
                 raise
 
@@ -172,6 +172,12 @@ class Channel:
             elif verb == "cont":
                 await target.thaw()
                 undo.pop((name, "cpu"), None)
+            elif verb == "kill":
+                undo[name, "power"] = lambda: self._left_dead(name)
+                await target.kill()
+            elif verb == "boot":
+                await self.session.boot(target)
+                undo.pop((name, "power"), None)
             elif verb == "link":
                 rail, state = int(args[0]), {"on": True, "off": False}[args[1]]
                 undo[name, rail] = lambda: target.link(rail, True)
@@ -180,6 +186,9 @@ class Channel:
                 raise Refused(f"qmp {verb}: not known")
         except (MachineError, asyncio.TimeoutError, KeyError, IndexError) as why:
             raise Refused(f"qmp {verb}: {why}") from None
+
+    async def _left_dead(self, name):
+        self.session.end(f"VM {name} was killed and not booted again")
 
     async def do_upload(self, machine, name, offset, data):
         if "/" in name or name.startswith("."):

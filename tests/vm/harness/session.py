@@ -51,6 +51,9 @@ class Boot:
         self.why_over = ""
         self.deadline = 0.0
         self.ready = set()
+        self.told = {}              # VM -> in which life it was told the current suite
+        self.first_life = {}        # VM -> in which life the current suite found it
+        self.complaints = {}        # VM that boots again -> what its log had before
         self.patient = run.patient
 
     # ---- what the channel asks ----
@@ -74,6 +77,8 @@ class Boot:
         return "".join(f"{key}='{value}'\n" for key, value in values.items())
 
     async def next_suite(self, machine):
+        if self.current and self.told[machine.name] != machine.lives:
+            return self._suite_for(machine)     # killed in the middle of it, and booted
         self.waiting[machine.name] = asyncio.get_running_loop().create_future()
         mine = self.waiting[machine.name]
         if len(self.waiting) == len(self.names):
@@ -99,12 +104,25 @@ class Boot:
             limit = self.current.timeout * self.slow
             self.deadline = self.started + limit + NO_ANSWER_SECONDS * self.slow
             await self.channel.suite_begins()
-            answer = f"{self.current.name} {limit} {self.current.path}"
+            self.first_life = {name: m.lives for name, m in self.machines.items()}
         else:
             self.end("")
         waiting, self.waiting = self.waiting, {}
-        for future in waiting.values():
-            future.set_result(answer)
+        for name, future in waiting.items():
+            future.set_result(self._suite_for(self.machines[name]) if self.current else "")
+
+    def _suite_for(self, machine):
+        """What a machine is told of the current suite; see guest/boot."""
+        suite = self.current
+        self.told[machine.name] = machine.lives
+        life = machine.lives - self.first_life[machine.name] + 1
+        left = self.started + suite.timeout * self.slow - time.monotonic()
+        return f"{suite.name} {max(round(left), 1)} {life} {suite.path}"
+
+    async def boot(self, machine):
+        """Boots a killed machine; what its kernel complains of until it is ready is its own."""
+        self.complaints[machine.name] = self.kernel_logs[machine.name].take_bad()
+        await machine.boot()
 
     def _judge(self):
         suite, self.current = self.current, None
@@ -139,6 +157,8 @@ class Boot:
     def _on_mark(self, machine, text):
         if text == "ready":
             self.ready.add(machine.name)
+            if machine.name in self.complaints:
+                self.kernel_logs[machine.name].bad = self.complaints.pop(machine.name)
         elif text.startswith(("initramfs:", "boot failed:")):
             self.end(f"VM {machine.name}: {text}")
 
@@ -148,19 +168,22 @@ class Boot:
 
     async def _console(self, machine, reader):
         log = self.kernel_logs[machine.name]
-        with open(self.logs / f"{machine.name}.console", "wb", buffering=0) as f:
+        with open(self.logs / f"{machine.name}.console", "ab", buffering=0) as f:
             async for data in _until_reset(reader.read, 65536):
                 f.write(data)
                 log.feed(data)
 
     async def _output(self, machine, reader):
-        with open(self.logs / f"{machine.name}.out", "wb", buffering=0) as f:
+        with open(self.logs / f"{machine.name}.out", "ab", buffering=0) as f:
             async for line in _until_reset(reader.readline):
                 f.write(line)
                 self.run.output(machine.name, line)
 
     async def _watch(self, machine):
         await machine.exited.wait()
+        while machine.killed:
+            await machine.booted.wait()
+            await machine.exited.wait()
         if not self.over.is_set():
             await asyncio.sleep(0.5)        # the console's last bytes
             reason = machine.why_not_started() if machine.name not in self.ready else ""
@@ -197,7 +220,8 @@ class Boot:
                 await m.listen("out", lambda r, w, m=m: self._output(m, r))
             command = base_command(
                 self.kernel, image, chosen, self.needs.cpus, self.needs.mem,
-                f"{self.run.log_level} rmpool_tree={TREE} {self.kernel.cmdline} {self.run.cmdline}")
+                f"{self.run.log_level} rmpool_tree={TREE} {self.kernel.cmdline} {self.needs.append}"
+                f" {self.run.cmdline}")
             for m in machines:
                 remotes = [self._remote(m, rail, machines, hub) for rail in range(m.rails)]
                 await m.start(command, remotes, self.run.interactive(m))

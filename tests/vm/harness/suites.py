@@ -11,8 +11,10 @@ top changes the defaults:
   rxe=0            no rxe devices
   module=0         rmpool is not loaded before the suite
   alone=1          a boot of its own
+  append=WORD      a word more for the kernel's command line
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
+  test=LEVEL       the same on the test kernel, where all is slow
   LEVEL=SECONDS    limit at this level: all=600 long=7200
 
 Levels are check, all and long: how much is done, as in make check, check-all, check-long.
@@ -39,23 +41,29 @@ class Suite:
     rxe: int = 1
     module: int = 1
     alone: int = 0
+    append: str = ""
     kernels: list = field(default_factory=list)
     level: str = "check"
+    test: str = "check"
 
     def runs_on(self, label):
         """Whether it is for a kernel: "test" stands for its variants, too."""
         return not self.kernels or any(
             label == k or label.startswith((k + ".", k + "-")) for k in self.kernels)
 
-    def is_of(self, wanted):
-        """Whether it is run at a level."""
-        return LEVELS.index(self.level) <= LEVELS.index(wanted)
+    def is_of(self, wanted, label):
+        """Whether it is run at a level with a kernel."""
+        least = [LEVELS.index(self.level)]
+        if label.split("-")[0] == "test":
+            least.append(LEVELS.index(self.test))
+        return max(least) <= LEVELS.index(wanted)
 
     @property
     def needs(self):
         """Suites with the same needs share a boot."""
         own = self.name if self.alone else ""
-        return (tuple(self.vms), self.cpus, self.mem, self.udev, self.rxe, self.module, own)
+        return (tuple(self.vms), self.cpus, self.mem, self.udev, self.rxe, self.module,
+                self.append, own)
 
 
 class SuiteError(Exception):
@@ -97,12 +105,14 @@ def load(path, vms=None):
             key, _, value = word.partition("=")
             if key == "kernels":
                 suite.kernels = value.split(",")
-            elif key == "level" and value in LEVELS:
-                suite.level = value
+            elif key in ("level", "test") and value in LEVELS:
+                setattr(suite, key, value)
             elif key in LEVELS:
                 limits[key] = int(value)
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
                 setattr(suite, key, int(value))
+            elif key == "append":
+                suite.append = value
             else:
                 raise SuiteError(f"{path.name}: '# vm: {word}' is not known")
     # A higher level has the limit of the one below unless it has its own.

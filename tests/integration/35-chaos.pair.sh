@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+# vm: module=0 level=all all=600 long=3600
+#
+# Processes, rails, devices and the peer go and come again at random moments, while
+# there is load both ways whose bytes are compared. See tests/programs/chaos.sh.
+. "$RMPOOL_TREE/tests/vm/guest/lib.sh"
+. "$RMPOOL_TREE/tests/programs/chaos.sh"
+
+who='' what='' rail='' kind=''	# that pick chooses
+
+# ---- faults; on the VM that has them -----------------------------------------
+
+kill_here()	# host|load|both
+{
+	case $1 in
+	host) host_dies; host_starts ;;
+	load) load_dies && load_starts ;;
+	both) load_dies; host_dies; host_starts && load_starts ;;
+	esac
+}
+
+device_here()	# RAIL MILLISECONDS
+{
+	local began=$SECONDS
+
+	rxe_del "$1"
+	[ $((SECONDS - began)) -le $((15 * VM_SLOW)) ] ||
+		not_ok "a device goes" "after $((SECONDS - began)) s"
+	moment "$2"
+	rxe_add "$1"
+}
+
+link_here()	# RAIL up|down
+{
+	ip link set "data$1" "$2"
+}
+
+# As the switch at the other end of the cable.
+cable()		# VM RAIL up|down
+{
+	local state=on
+
+	[ "$3" = up ] || state=off
+	vmctl qmp "$1" link "$2" "$state"
+}
+
+break_link()	# VM RAIL KIND up|down
+{
+	case $3 in
+	link) on "$1" link_here "$2" "$4" ;;
+	cable) cable "$1" "$2" "$4" ;;
+	esac
+}
+
+peer_is_lost()
+{
+	! peer_is b ready
+}
+
+if [ "$VM" = b ]; then
+	obey
+	exit
+fi
+
+run_begins "kill -9"
+kills=$(amount 2 8 50)
+for ((n = 1; n <= kills; n++)); do
+	pick who a b; pick what host load both
+	moment 1500
+	echo "kill $n: $what on $who"
+	on "$who" kill_here "$what" || exit 1
+	[ $((n % 5)) != 0 ] || goes_on
+done
+goes_on
+ok "$run: $kills processes"
+run_ends
+
+run_begins "frozen"
+for ((n = 1; n <= $(amount 1 2 10); n++)); do
+	moment 1000
+	vmctl qmp b stop
+	moment 2000
+	vmctl qmp b cont
+	goes_on
+	moment 1000
+	vmctl qmp b stop
+	wait_until 60 peer_is_lost || not_ok "$run: the peer is lost" "it is not"
+	moment 2000
+	vmctl qmp b cont
+	goes_on
+done
+ok "$run: shortly, and until it is lost"
+run_ends
+
+run_begins "device"
+for ((n = 1; n <= $(amount 1 3 20); n++)); do
+	pick who a b; pick rail 0 1
+	moment 1000
+	echo "device $n: rail $rail on $who"
+	on "$who" device_here "$rail" 3000 || not_ok "$run: comes again" "rail $rail on $who"
+	goes_on
+done
+ok "$run: deleted and added"
+run_ends
+
+run_begins "link"
+for ((n = 1; n <= $(amount 1 3 20); n++)); do
+	pick who a b; pick rail 0 1; pick kind link cable
+	moment 1000
+	echo "link $n: $kind of rail $rail on $who"
+	break_link "$who" "$rail" "$kind" down
+	moment 5000
+	break_link "$who" "$rail" "$kind" up
+	goes_on
+done
+ok "$run: down and up"
+run_ends
+
+run_begins "flapping rail"
+end=$((SECONDS + $(amount 10 15 120))) n=0
+while [ $SECONDS -lt $end ]; do
+	pick who a b; pick kind link cable
+	break_link "$who" 1 "$kind" down
+	moment 3000
+	# Every third time it is down until all go on over the other one.
+	[ $((n++ % 3)) != 0 ] || both load_goes || not_ok "$run: the other rail carries" "see the logs"
+	break_link "$who" 1 "$kind" up
+	moment 3000
+done
+ok "$run: $n times, and the other one carries all"
+run_ends
+
+# The module of the peer goes, when its users have.
+life_ends()
+{
+	check_fails "unload while it is used" "in use" rmmod rmpool
+	load_dies
+	host_dies
+	check "unload when its users are killed" wait_until 10 try_rmmod
+}
+
+begin_again()
+{
+	chaos_load && rmpool peer add "$PEER" "v1:$PEER_IP0:13579" && host_starts && load_starts
+}
+
+run_begins "unload"
+for ((n = 1; n <= $(amount 1 2 10); n++)); do
+	pick who a b
+	moment 1000
+	on "$who" life_ends || exit 1
+	moment 3000
+	on "$who" begin_again || exit 1
+	goes_on
+done
+ok "$run: and loaded again"
+run_ends
+ask obey_end
