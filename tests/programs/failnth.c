@@ -896,6 +896,8 @@ static bool run_faulty(struct test *t, const struct operation *op, long nth)
 	int ret, again, rails = 0;
 
 	ret = run_once(op, nth, &did_come, &left);
+	if (!did_come && !fault_in_a_row(kind) && kind != FAULT_TASK)
+		drain(nth);		/* see faults.h */
 	if (!ret && op->after)
 		rails = op->after();
 	run_end(op);
@@ -910,8 +912,6 @@ static bool run_faulty(struct test *t, const struct operation *op, long nth)
 	expect(t, ret != -EILSEQ && ret != -ETIME, "with fault %ld: %s", nth,
 	       error_name(ret));
 	expect(t, !rails, "with fault %ld: well, but then %s", nth, error_name(rails));
-	if (!did_come && !fault_in_a_row(kind) && kind != FAULT_TASK)
-		drain(nth);		/* see faults.h */
 	again = run_plain(op);
 	expect(t, !again, "after fault %ld, which gave %s: %s: %s", nth,
 	       error_name(ret), error_name(again), rmpool_error());
