@@ -699,7 +699,7 @@ static void test_list(struct kunit *test)
 /* In the kernel a bit of what the limit allows, on the host all of it. */
 static void test_many(struct kunit *test)
 {
-	const u32 nr = many(20000, RMP_RREGIONS_MAX);
+	const u32 nr = many(4000, RMP_RREGIONS_MAX);
 	struct cache *c = test->priv;
 	u32 i, at;
 
@@ -879,7 +879,7 @@ static void test_random(struct kunit *test)
 
 	m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, m);
-	for (n = 0; n < many(20000, 300000); n++) {
+	for (n = 0; n < many(10000, 300000); n++) {
 		switch (below(100)) {
 		case 0:
 			rmp_keycache_clear(&c->kc);
@@ -932,7 +932,7 @@ static void test_random(struct kunit *test)
 
 #define READERS		3
 #define SLOTS		64
-#define ROUNDS		20000
+#define ROUNDS		6000
 
 struct reader {
 	struct cache *c;
@@ -1022,7 +1022,7 @@ static void test_readers(struct kunit *test)
 			if (!ret)
 				ret = rmp_keycache_commit(&c->kc);
 		}
-		if (i % 5000 == 4999) {
+		if (i % 2000 == 1999) {
 			rmp_keycache_clear(&c->kc);
 			memset(id_of, 0, sizeof(id_of));
 		}
