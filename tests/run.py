@@ -59,7 +59,11 @@ def build(chosen, *more):
     return failed
 
 
-def host_programs(wanted):
+# On the host, too long for every time: minutes.
+NOT_IN_CHECK = ("dkms",)
+
+
+def host_programs(wanted, level):
     """What runs on the host: (name, command). cmocka programs, and some scripts."""
     unit = TESTS / "unit"
     found = [(p.stem, [BUILD / "tests/unit" / p.stem]) for p in sorted(unit.glob("test_*.c"))]
@@ -82,7 +86,9 @@ def host_programs(wanted):
         ("demo", [TESTS / "demo" / "run", "--self-test"]),
         ("netlink_spec_changes", [unit / "check_netlink_spec.py", "--self-test"]),
     ]
-    return [(name, command) for name, command in found if wanted in name]
+    # What is asked for by its name is done at any level.
+    return [(name, command) for name, command in found if wanted in name and
+            (wanted or level != "check" or name not in NOT_IN_CHECK)]
 
 
 def host_results(output, status):
@@ -102,12 +108,12 @@ def host_results(output, status):
     return passed, failed, skipped
 
 
-def unit_tests(wanted):
+def unit_tests(wanted, level):
     """Everything on the host. Returns (passed, failed, skipped)."""
     passed = failed = skipped = 0
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="print_stacktrace=1")
     LOGS.mkdir(parents=True, exist_ok=True)
-    for name, command in host_programs(wanted):
+    for name, command in host_programs(wanted, level):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
                                   stderr=subprocess.STDOUT, errors="replace", timeout=300,
@@ -145,7 +151,7 @@ def fuzz(wanted, level):
     """libFuzzer for a minute or an hour, and how much of the pure files the suites run."""
     passed = failed = 0
     for name, words in (("coverage", ["coverage"]),
-                        ("fuzz", ["fuzz", f"SECONDS={60 if level == 'all' else 3600}"])):
+                        ("fuzz", ["fuzz", f"SECONDS={3600 if level == 'long' else 60}"])):
         if wanted not in name:
             continue
         done = make(*words, "WERROR=1")
@@ -158,24 +164,26 @@ def fuzz(wanted, level):
     return passed, failed, 0
 
 
-async def vm_suites(kernel, todo):
-    """All suites with one kernel; groups one after the other."""
+async def vm_suites(kernel, todo, named):
+    """All suites with one kernel; groups one after the other. Those that the user named
+    are run at any level."""
     runner = Run(kernel, f"check-{kernel.label}", printer=say)
-    mine = [s for s in todo if s.runs_on(kernel.label)]
+    mine = [s for s in todo if s.runs_on(kernel.label) and
+            (named or s.is_of(suites.level(), kernel.label))]
     for number, group in enumerate(suites.groups(mine)):
         runner.logs = LOGS / f"check-{kernel.label}" / f"group{number}"
         await runner.run(group)
     return runner.results
 
 
-async def all_vms(chosen, todo, at_once):
+async def all_vms(chosen, todo, named, at_once):
     """[(kernel, results, seconds)]"""
     free = asyncio.Semaphore(at_once)
 
     async def one(kernel):
         async with free:
             began = time.monotonic()
-            return kernel, await vm_suites(kernel, todo), time.monotonic() - began
+            return kernel, await vm_suites(kernel, todo, named), time.monotonic() - began
 
     return await asyncio.gather(*(one(k) for k in chosen))
 
@@ -228,7 +236,6 @@ def main():
         seed = suites.seed()
         chosen = [kernels.find(k) for k in ([args.K] if args.K else KERNELS[level])]
         todo = [suites.load(p) for p in sorted(TESTS.glob("integration/*.sh")) if args.T in p.name]
-        todo = [s for s in todo if s.is_of(level)]
     except (kernels.KernelError, suites.SuiteError) as why:
         sys.exit(f"run.py: {why}")
 
@@ -239,14 +246,14 @@ def main():
     say(f"-- level {level}, seed {seed} (RMPOOL_SEED={seed} does the same again)")
     layers.add("builds", 0, failed_builds, 0)
     if not failed_builds:
-        layers.add("unit", *unit_tests(args.T))
-        if level != "check":
+        layers.add("unit", *unit_tests(args.T, level))
+        if level != "check" or args.T:
             layers.add("fuzz and coverage", *fuzz(args.T, level))
-        layers.add("harness", *selftest(args.T, chosen), 0)
+            layers.add("harness", *selftest(args.T, chosen), 0)
         say(f"-- unit tests and the harness's own: until {time.monotonic() - began:.0f} s")
         failures = []
         for kernel, results, seconds in asyncio.run(
-                all_vms(chosen, todo, 1 if args.serial else AT_ONCE)):
+                all_vms(chosen, todo, bool(args.T), 1 if args.serial else AT_ONCE)):
             layers.add(f"in VMs, {kernel.label}", *suites.count(results), seconds)
             failures += [r for r in results if r.status == "not ok"]
         if failures:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# vm: timeout=120
+# vm: timeout=120 kernels=6.1,6.12
 #
 # The first steps and the program of the README, as they stand there.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

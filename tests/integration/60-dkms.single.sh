@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240 udev=1 module=0 kernels=6.1,6.12
+# vm: timeout=240 udev=1 module=0 kernels=6.1,6.12 level=all
 #
 # The module that DKMS built, loaded with modprobe or by an RDMA device, and who
 # may open the device. DKMS built it on the host, as tests/unit/dkms.sh shows: a

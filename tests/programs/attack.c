@@ -109,7 +109,7 @@ static void test_untouched(void)
 	began = now();
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	expect(&t, now() - began < 5, "%f s", now() - began);
+	expect(&t, now() - began < seconds(5), "%f s", now() - began);
 	test_end(&t);
 }
 

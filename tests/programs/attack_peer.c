@@ -358,7 +358,7 @@ static void attack_flood(struct target target)
 	for (i = 0; i < FLOOD; i++)
 		waitpid(pids[i], NULL, 0);
 	printf("dead after %.2f s\n", now() - began);
-	expect(&t, now() - began < 5, "dead after %f s", now() - began);
+	expect(&t, now() - began < seconds(5), "dead after %f s", now() - began);
 	test_end(&t);
 }
 

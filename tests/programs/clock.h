@@ -6,6 +6,7 @@
 #ifndef CLOCK_H
 #define CLOCK_H
 
+#include <stdlib.h>
 #include <time.h>
 
 /* In seconds. */
@@ -23,6 +24,14 @@ static inline void pause_ms(long ms)
 	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
 	nanosleep(&t, NULL);
+}
+
+/* How long on a machine as usual, in seconds; VM_SLOW is the factor of this one. */
+static inline double seconds(double usual)
+{
+	const char *slow = getenv("VM_SLOW");
+
+	return slow ? usual * strtod(slow, NULL) : usual;
 }
 
 #endif /* CLOCK_H */

@@ -195,9 +195,9 @@ module_load()	# [PARAMETER=VALUE...]
 		[ -z "$deps" ] || modprobe -a ${deps//,/ } || return 1
 		module_needs_loaded=1
 	fi
-	# On a slow kernel, an acknowledgement comes later than the half second that
-	# queue pairs wait for one: 2 s.
-	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "$@"
+	# On a slow kernel, acknowledgements come later than the half second that queue
+	# pairs wait for one, and answers later than the 5 s that a peer has.
+	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "keepalive_ms=$((5000 * VM_SLOW))" "$@"
 	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
 }
 

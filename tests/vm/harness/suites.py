@@ -13,6 +13,7 @@ top changes the defaults:
   alone=1          a boot of its own
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
+  test=LEVEL       the same on the test kernel, where all is slow
   LEVEL=SECONDS    limit at this level: all=600 long=7200
 
 Levels are check, all and long: how much is done, as in make check, check-all, check-long.
@@ -41,15 +42,19 @@ class Suite:
     alone: int = 0
     kernels: list = field(default_factory=list)
     level: str = "check"
+    test: str = "check"
 
     def runs_on(self, label):
         """Whether it is for a kernel: "test" stands for its variants, too."""
         return not self.kernels or any(
             label == k or label.startswith((k + ".", k + "-")) for k in self.kernels)
 
-    def is_of(self, wanted):
-        """Whether it is run at a level."""
-        return LEVELS.index(self.level) <= LEVELS.index(wanted)
+    def is_of(self, wanted, label):
+        """Whether it is run at a level with a kernel."""
+        least = [LEVELS.index(self.level)]
+        if label.split("-")[0] == "test":
+            least.append(LEVELS.index(self.test))
+        return max(least) <= LEVELS.index(wanted)
 
     @property
     def needs(self):
@@ -97,8 +102,8 @@ def load(path, vms=None):
             key, _, value = word.partition("=")
             if key == "kernels":
                 suite.kernels = value.split(",")
-            elif key == "level" and value in LEVELS:
-                suite.level = value
+            elif key in ("level", "test") and value in LEVELS:
+                setattr(suite, key, value)
             elif key in LEVELS:
                 limits[key] = int(value)
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
