@@ -65,9 +65,8 @@ static inline int suite_begin(struct kunit_suite *suite)
 
 static inline int suite_case(struct kunit *test)
 {
-	suite_state = seed * 0x9e3779b97f4a7c15ULL + 1;
-	if (!suite_state)
-		suite_state = 1;
+	/* Anything but 0. */
+	suite_state = seed * 0x9e3779b97f4a7c15ULL | 1;
 	return 0;
 }
 
