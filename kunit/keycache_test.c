@@ -603,7 +603,7 @@ static void test_remove(struct kunit *test)
 	/* The request that holds it may go on looking at it. */
 	rmp_rregion_put(rr);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 0);
-	KUNIT_EXPECT_NE(test, rmp_rregion_remote(held, 0, 0, &iova, &rkey), 0);
+	KUNIT_ASSERT_NE(test, rmp_rregion_remote(held, 0, 0, &iova, &rkey), 0);
 	KUNIT_EXPECT_EQ(test, rkey, key_of(2, 0, 0));
 	rmp_rregion_put(held);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 1);
@@ -671,7 +671,7 @@ static void test_list(struct kunit *test)
 	/* Told of in another order than that of the offsets. */
 	for (i = 0; i < 20; i++)
 		KUNIT_ASSERT_EQ(test, add_region(&c->kc, i + 1,
-						 (i * 7 % 20) * 100, i + 1, 1),
+						 i * 7 % 20 * 100ULL, i + 1, 1),
 				0);
 	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
 	for (first = 0; first < 25; first++) {
@@ -804,7 +804,9 @@ static void random_tell(struct kunit *test, struct model *m)
 		length = 1 + (u32)below(100);
 		access = (u32)below(4) << 1;
 	}
-	devices = (u32)(next_random() & next_random() & next_random());
+	devices = (u32)next_random();
+	devices &= (u32)next_random();
+	devices &= (u32)next_random();
 	same = known && offset == m->of[id].offset &&
 	       length == m->of[id].length && access == m->of[id].access;
 	want = known ? (same ? 0 : -EBADMSG) :

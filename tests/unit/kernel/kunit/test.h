@@ -49,7 +49,7 @@ struct kunit_suite {
 	struct kunit_case *test_cases;
 };
 
-#define KUNIT_CASE(function)	{ .run_case = function, .name = #function }
+#define KUNIT_CASE(function)	{ .run_case = (function), .name = #function }
 
 #define pr_info(...)		printf("# " __VA_ARGS__)
 #define kunit_info(test, fmt, ...) \
