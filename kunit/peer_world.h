@@ -151,6 +151,8 @@ static void gate_note(struct rmp_conn *from, struct rmp_conn *to, const bool *ho
 
 static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 {
+	/* Once: the clock goes on as soon as somebody is known to stand here. */
+	unsigned long end = READ_ONCE(clock_now) + timeout;
 	bool worker = current->flags & PF_WQ_WORKER;
 	long left;
 
@@ -158,8 +160,8 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 		return -ECANCELED;
 	cmpxchg(&conn->state, CONN_NEW, CONN_WAITS);
 	if (worker)
-		gate_note(NULL, conn, hold, clock_now + timeout);
-	left = clock_wait(world.gate, gate_open(conn, hold), timeout);
+		gate_note(NULL, conn, hold, end);
+	left = clock_wait_until(world.gate, gate_open(conn, hold), end);
 	if (worker)
 		gate_note(conn, NULL, NULL, 0);
 	if (left == 0) {

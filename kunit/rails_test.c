@@ -208,8 +208,14 @@ static void test_qp_fails(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, rail_of(peer, 0)->conns[1], stays);
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 3);
 
-	/* Both: there is no way until one is back. */
+	/* Both. The other one's new token was not used yet: it is back at once. */
 	fail_qp(test, peer, 0, 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	fail_qp(test, peer, 0, 1);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 4);
+	/* And once more: there is no way until one is back. */
 	fail_qp(test, peer, 0, 1);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
 	check_peer(test, peer);

@@ -27,7 +27,7 @@ static inline void pause_ms(long ms)
 }
 
 /* How long on a machine as usual, in seconds; VM_SLOW is the factor of this one. */
-static inline double seconds(double usual)
+static inline double patience(double usual)
 {
 	const char *slow = getenv("VM_SLOW");
 
