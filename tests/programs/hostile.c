@@ -340,7 +340,7 @@ static bool round_rails(struct random *r, double ms)
 	/* Until somebody asked for keys, and a while longer. */
 	if (ms > 0) {
 		unsigned int asked = keys_asked;
-		double end = now() + seconds(5);
+		double end = now() + patience(5);
 		bool lie = chance(r, 70);
 
 		while (in && keys_asked == asked && now() < end)
