@@ -31,7 +31,7 @@ if [ "$VM" = b ]; then
 	state_again "nothing is left behind" "$before"
 	kill $server
 	wait $server
-	exit
+	exit 0
 fi
 
 # Each so manieth allocation, or so many places for faults in a row.

@@ -137,11 +137,12 @@ static enum fault_kind fault_named(const char *name)
 static void serve_one(FILE *f, const char *line)
 {
 	char command[16] = "", name[RMPOOL_NAME_MAX] = "";
-	long number = 0, left = 0;
-	int ret = 0;
+	long number, left = 0;
+	int ret = 0, end = 0;
 
-	if (sscanf(line, "%15s %63s %ld", command, name, &number) < 2)
+	if (sscanf(line, "%15s %63s %n", command, name, &end) < 2 || !end)
 		give_up("asked for: %s", line);
+	number = strtol(line + end, NULL, 10);
 	if (!strcmp(command, "arm"))
 		fault_arm(fault_named(name), number);
 	else if (!strcmp(command, "came"))
@@ -274,7 +275,7 @@ static void take_memory(void)
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	madvise(memory, MEMORY, MADV_NOHUGEPAGE);
 	memset(memory, 1, MEMORY);
-	madvise(memory + (1 << 20), COLD * 4096, MADV_DONTNEED);
+	madvise(memory + (1 << 20), COLD * 4096UL, MADV_DONTNEED);
 }
 
 static void drop_memory(void)
@@ -644,12 +645,13 @@ static void data_fill(struct rmpool_request *req, bool put)
 	uint32_t i;
 
 	if (put)
-		pattern_fill(memory, BATCH * PIECE, ++data_seed, 0);
+		pattern_fill(memory, (size_t)BATCH * PIECE, ++data_seed, 0);
 	else
-		memset(memory, 0, BATCH * PIECE);
+		memset(memory, 0, (size_t)BATCH * PIECE);
 	for (i = 0; i < BATCH; i++) {
-		rmpool_prepare_put(&req[i], opened, i * PIECE, memory + i * PIECE,
-				   PIECE, i);
+		uint64_t at = (uint64_t)i * PIECE;
+
+		rmpool_prepare_put(&req[i], opened, at, memory + at, PIECE, i);
 		req[i].timeout_ms = (uint32_t)open_ms();
 		if (!put)
 			req[i].op = RMPOOL_OP_GET;
@@ -660,7 +662,7 @@ static int data_check(void)
 {
 	char why[128];
 
-	if (pattern_check(memory, BATCH * PIECE, data_seed, 0, "got", why, sizeof(why)))
+	if (pattern_check(memory, (size_t)BATCH * PIECE, data_seed, 0, "got", why, sizeof(why)))
 		return 0;
 	fprintf(stderr, "%s\n", why);
 	return -EILSEQ;

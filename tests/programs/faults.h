@@ -214,7 +214,7 @@ static inline bool fault_came(enum fault_kind kind, long *left)
 {
 	const char *dir = fault_dir(kind);
 	char text[32] = "";
-	bool came;
+	bool hit;
 
 	*left = 0;
 	if (kind == FAULT_TASK) {
@@ -224,15 +224,15 @@ static inline bool fault_came(enum fault_kind kind, long *left)
 		return !strtol(text, NULL, 10);
 	}
 	if (!fault_in_a_row(kind)) {
-		came = !file_number(dir, "times");
-		if (came)
+		hit = !file_number(dir, "times");
+		if (hit)
 			*fault_count(kind) = file_number(dir, "interval");
-		return came;
+		return hit;
 	}
-	came = file_number(dir, "times") < BURST;
+	hit = file_number(dir, "times") < BURST;
 	*left = file_number(dir, "space");
 	fault_disarm(kind);
-	return came;
+	return hit;
 }
 
 /* Has what was armed and did not come hit a file with a ring, which takes slabs and

@@ -56,7 +56,7 @@ static inline size_t make_run(struct random *r, uint8_t *at)
 	memcpy(at + 48, &nr, 2);
 	at[50] = shift;
 	at[51] = 0;
-	noise(r, at + 52, 4U * nr);
+	noise(r, at + 52, 4UL * nr);
 	return 52 + 4U * nr;
 }
 
@@ -85,7 +85,7 @@ static inline size_t make_devices(struct random *r, const struct link *l, uint8_
 	memset(body, 0, 4 + 24 * 5);
 	put32(body, nr);
 	for (uint32_t i = 0; i < nr; i++) {
-		uint8_t *at = body + 4 + 24 * i;
+		uint8_t *at = body + 4 + 24UL * i;
 
 		at[0] = (uint8_t)i;
 		at[1] = (uint8_t)(1 + below(r, 5));
@@ -185,7 +185,7 @@ static inline size_t make_many(struct random *r, uint8_t type, uint8_t *body)
 		nr = 33 + below(r, 137);
 		put32(body, nr);
 		for (uint32_t i = 0; i < nr; i++) {
-			uint8_t *at = body + 4 + 24 * i;
+			uint8_t *at = body + 4 + 24UL * i;
 
 			at[0] = (uint8_t)(chance(r, 50) ? i : i % 32);
 			at[1] = 3;

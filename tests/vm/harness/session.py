@@ -96,7 +96,6 @@ class Boot:
                 self.end(f"kernel log before the first suite: {bad[0]}")
         if self.over.is_set():
             return
-        answer = ""
         if self.todo:
             self.current = self.todo.pop(0)
             self.results_of_suite = 0
