@@ -98,6 +98,8 @@ class Boot:
             return
         if self.todo:
             self.current = self.todo.pop(0)
+            for log in self.kernel_logs.values():
+                log.short = bool(self.current.shortage)
             self.results_of_suite = 0
             self.started = time.monotonic()
             limit = self.current.timeout * self.slow
