@@ -368,6 +368,9 @@ static int say_type(struct kunit *test, struct rmp_peer *peer, u8 type)
 		msg.rail_request.nr_qps = 1;
 		msg.rail_request.sender_dev = 31;
 		break;
+	case RMP_MSG_RAIL_LOST:
+		msg.rail_lost.qpn = 77;
+		break;
 	case RMP_MSG_SEGMENT_OPEN:
 		strscpy(msg.segment_open.name, "none", 5);
 		break;
@@ -420,7 +423,7 @@ static void test_messages(struct kunit *test)
 	u8 t;
 
 	for (i = 0; i < ARRAY_SIZE(phases); i++) {
-		for (t = RMP_MSG_HELLO; t <= RMP_MSG_BYE; t++) {
+		for (t = RMP_MSG_HELLO; t <= RMP_MSG_RAIL_LOST; t++) {
 			bool ok = allowed(phases[i], t);
 
 			if (t == RMP_MSG_CREDIT)	/* control.c's own */

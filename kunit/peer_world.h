@@ -78,6 +78,7 @@ static struct {
 	atomic_t flows;
 	atomic_t qps;
 	atomic_t started;
+	atomic_t numbers;	/* of queue pairs */
 	atomic_t destroyed;
 	atomic_t kicks;
 	atomic_t events[4];
@@ -175,6 +176,8 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 		return world.result;
 	}
 	memcpy(conn->reply.uuid, world.uuid, sizeof(conn->reply.uuid));
+	conn->qpn = 2 * atomic_inc_return(&world.numbers);
+	conn->peer_qpn = conn->qpn + 1;
 	return cmpxchg(&conn->state, CONN_WAITS, CONN_UP) == CONN_WAITS ?
 	       0 : -ECANCELED;
 }

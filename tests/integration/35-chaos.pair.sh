@@ -30,15 +30,38 @@ device_here()	# RAIL MILLISECONDS
 	rxe_add "$1"
 }
 
-# As the switch at the other end of the cable does it. Not "ip link set down": what rxe
-# then sends by its queue pair 1 (a connection's last words, again and again) puts that
-# in error, and the device connects to nobody until it is deleted and added.
+# As the switch at the other end of the cable does it. See link_back(), too.
 link()		# VM RAIL up|down
 {
 	local state=on
 
 	[ "$3" = up ] || state=off
 	vmctl qmp "$1" link "$2" "$state"
+}
+
+# What rxe of 6.12 sends by its queue pair 1 while there is no link (a connection's last
+# words) puts that in error, and the device connects to nobody until it is deleted and
+# added; so README says.
+link_back()	# VM RAIL
+{
+	link "$1" "$2" up
+	case $(uname -r) in
+	6.1.*) ;;
+	*) on "$1" device_here "$2" 1 ;;
+	esac
+}
+
+# What this VM sends over a rail gets lost, as in a switch: no link goes down, and nobody
+# is told.
+loses()		# RAIL yes|no
+{
+	local address=PEER_IP$1
+
+	if [ "$2" = yes ]; then
+		ip neigh replace "${!address}" lladdr 02:00:00:00:00:66 dev "data$1" nud permanent
+	else
+		ip neigh del "${!address}" dev "data$1"
+	fi
 }
 
 peer_is_lost()
@@ -80,8 +103,7 @@ for ((n = 1; n <= $(amount 1 2 10); n++)); do
 	wait_until 60 peer_is_lost || not_ok "$run: the peer is lost" "it is not"
 	moment 2000
 	vmctl qmp b cont
-	link b 0 up
-	link b 1 up
+	link_back b 0 && link_back b 1 || not_ok "$run: comes again" "see the logs"
 	goes_on
 done
 ok "$run: shortly, and until it is lost"
@@ -105,7 +127,7 @@ for ((n = 1; n <= $(amount 1 3 20); n++)); do
 	echo "link $n: rail $rail of $who"
 	link "$who" "$rail" down
 	moment 5000
-	link "$who" "$rail" up
+	link_back "$who" "$rail" || not_ok "$run: comes again" "rail $rail of $who"
 	goes_on
 done
 ok "$run: down and up"
@@ -115,11 +137,11 @@ run_begins "flapping rail"
 end=$((SECONDS + $(amount 10 15 120))) n=0
 while [ $SECONDS -lt $end ]; do
 	pick who a b
-	link "$who" 1 down
+	on "$who" loses 1 yes
 	moment 3000
-	# Every third time it is down until all go on over the other one.
+	# Every third time it is so until all go on over the other one.
 	[ $((n++ % 3)) != 0 ] || both load_goes || not_ok "$run: the other rail carries" "see the logs"
-	link "$who" 1 up
+	on "$who" loses 1 no
 	moment 3000
 done
 ok "$run: $n times, and the other one carries all"

@@ -20,7 +20,8 @@ enum {
 	REVOKE_ACK = 12,
 	CREDIT = 15,
 	BYE = 16,
-	TYPES = 18,
+	RAIL_LOST = 17,
+	TYPES = 19,
 };
 
 /* What was sent by type, and what the other side told. */
@@ -123,6 +124,11 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		body[0] = (uint8_t)below(r, 32);
 		body[2] = (uint8_t)(1 + below(r, 16));
 		return 4 + 16U * body[2];
+	case RAIL_LOST:
+		body[0] = (uint8_t)below(r, 32);
+		body[1] = (uint8_t)below(r, 16);
+		put32(body + 4, 1 + below(r, 1 << 24));
+		return 8;
 	case SEGMENT_OPEN:
 		put32(body, (uint32_t)any(r));
 		snprintf((char *)body + 4, 64, "%s", names[below(r, 4)]);
