@@ -287,6 +287,7 @@ int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
 	}
 	conn->cq = cq;
 	conn->qp = qp;
+	conn->qpn = qp->qp_num;
 	return 0;
 }
 
@@ -300,6 +301,8 @@ static int conn_modify(struct rmp_conn *conn, enum ib_qp_state state)
 		return ret;
 	if (mask & IB_QP_ACCESS_FLAGS)
 		attr.qp_access_flags = conn->access;
+	if (mask & IB_QP_DEST_QPN)
+		conn->peer_qpn = attr.dest_qp_num;
 	if (mask & IB_QP_PATH_MTU)
 		attr.path_mtu = conn->mtu;
 	if (mask & IB_QP_MIN_RNR_TIMER)

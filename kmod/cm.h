@@ -33,6 +33,7 @@ struct rmp_conn_ops {
  * @qp: ditto
  * @mtu: path MTU, the smaller of what both ends can use
  * @access: IB_ACCESS_* that the peer has through @qp
+ * @qpn: number of @qp; @peer_qpn: of the one at the other end, 0: not known (iWARP)
  *
  * Embedded in the owner's object. The owner serialises connect, accept and
  * destroy; events come in between and only set @state under @wait.lock.
@@ -45,6 +46,8 @@ struct rmp_conn {
 	struct ib_qp *qp;
 	enum ib_mtu mtu;
 	int access;
+	u32 qpn;
+	u32 peer_qpn;
 	/* the rest belongs to cm.c */
 	struct rdma_cm_id *id;
 	wait_queue_head_t wait;

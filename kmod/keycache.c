@@ -379,23 +379,23 @@ struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 				      u64 length, u32 access)
 {
 	struct rmp_rregion *rr;
-	int ret = 0;
+	int ret = -ENXIO;
 
 	rcu_read_lock();
 	rr = mtree_load(&kc->tree, offset);
 	/* Nothing may also be moved at the very end of a region. */
 	if (!rr && !length && offset)
 		rr = mtree_load(&kc->tree, offset - 1);
-	if (!rr || READ_ONCE(rr->revoked))
-		ret = -ENXIO;
-	else if (length > rr->length - (offset - rr->offset))
-		ret = -ERANGE;
-	else if (access & ~rr->access)
-		ret = -EACCES;
-	else if (READ_ONCE(rr->stale))
-		ret = -ESTALE;
-	else if (!refcount_inc_not_zero(&rr->ref))
-		ret = -ENXIO;
+	if (rr && !READ_ONCE(rr->revoked)) {
+		if (length > rr->length - (offset - rr->offset))
+			ret = -ERANGE;
+		else if (access & ~rr->access)
+			ret = -EACCES;
+		else if (READ_ONCE(rr->stale))
+			ret = -ESTALE;
+		else if (refcount_inc_not_zero(&rr->ref))
+			ret = 0;
+	}
 	rcu_read_unlock();
 	return ret ? ERR_PTR(ret) : rr;
 }

@@ -141,6 +141,30 @@ static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
 	       conn->mtu <= port.mtu;
 }
 
+/* The peer may not notice by itself that a queue pair of it lost its other end: what
+ * the CM says goes over the rail that fails, and one that posts nothing hears nothing.
+ */
+static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
+			   u32 qp, const struct rmp_conn *conn)
+{
+	struct rmp_msg *msg;
+
+	/* Not of one that never was connected, and not where the whole ends. */
+	if (!conn->peer_qpn || READ_ONCE(s->closing))
+		return;
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+	if (!msg) {
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+		return;
+	}
+	msg->type = RMP_MSG_RAIL_LOST;
+	msg->rail_lost.rail = rail->index;
+	msg->rail_lost.qp = qp;
+	msg->rail_lost.qpn = conn->qpn;
+	rmp_session_send(s, msg);
+	kfree(msg);
+}
+
 /* A queue pair is up: enter it, unless the rail went meanwhile. */
 static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 		       struct rmp_conn *conn)
@@ -166,9 +190,10 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 /* Takes queue pairs out that failed, or all of a rail that goes. */
 static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 {
-	struct rmp_conn *gone[RMP_QPS_MAX];
+	struct rmp_conn *gone[RMP_QPS_MAX] = {};
 	struct rmp_peer *peer = s->peer;
-	u32 i, nr = 0;
+	bool found = false;
+	u32 i;
 
 	mutex_lock(&peer->lock);
 	/* The peer may have told fewer tokens than last time. */
@@ -177,18 +202,25 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 
 		if (conn && (rail->going || i >= rail->nr_qps ||
 			     !rmp_conn_up(conn))) {
-			gone[nr++] = conn;
+			gone[i] = conn;
 			rail->conns[i] = NULL;
+			found = true;
 		}
 	}
-	if (nr)
+	if (found)
 		rails_update_state(s);
 	rmp_peer_unlock(peer);
 	/* All of them first: to destroy one may take a driver long. */
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (!gone[i])
+			continue;
 		rmp_conn_disconnect(gone[i]);
-	for (i = 0; i < nr; i++)
-		rmp_peer_ops->qp_destroy(gone[i]);
+		rail_tell_lost(s, rail, i, gone[i]);
+	}
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (gone[i])
+			rmp_peer_ops->qp_destroy(gone[i]);
+	}
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -232,8 +264,10 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 	mutex_unlock(&peer->lock);
 	if (!ret && !rail_enter(s, rail, qp, conn))
 		ret = -ECANCELED;
-	if (ret)
+	if (ret) {
+		rail_tell_lost(s, rail, qp, conn);
 		rmp_peer_ops->qp_destroy(conn);
+	}
 	return ret;
 }
 
@@ -412,8 +446,10 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 		return;
 	}
 	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
-	if (ret || !rail_enter(s, rail, qp, conn))
+	if (ret || !rail_enter(s, rail, qp, conn)) {
+		rail_tell_lost(s, rail, qp, conn);
 		rmp_peer_ops->qp_destroy(conn);
+	}
 }
 
 void rmp_rails_incoming(struct rmp_cm_request *req)
@@ -457,6 +493,21 @@ static bool rail_leads_to(struct rmp_session *s, const struct rmp_rail *rail)
 		return false;
 	wire_to_addr(w, rmp_endpoint_port(&rail->remote), &addr);
 	return rmp_endpoint_equal(&rail->remote, &addr);
+}
+
+void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_conn *conn = NULL;
+
+	mutex_lock(&peer->lock);
+	if (s->rails[m->rail])
+		conn = s->rails[m->rail]->conns[m->qp];
+	/* Not one that came after it. */
+	if (conn && conn->peer_qpn == m->qpn)
+		rmp_conn_set_lost(conn);
+	mutex_unlock(&peer->lock);
+	rmp_peer_kick(peer);
 }
 
 void rmp_rails_devices(struct rmp_session *s)

@@ -261,6 +261,9 @@ static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 		if (!s->initiator)
 			return -EPROTO;
 		return rmp_rails_tokens(s, &msg->rail_tokens);
+	case RMP_MSG_RAIL_LOST:
+		rmp_rails_lost(s, &msg->rail_lost);
+		return 0;
 	case RMP_MSG_SEGMENT_OPEN:
 	case RMP_MSG_SEGMENT_CLOSE:
 	case RMP_MSG_KEYS_GET:

@@ -152,6 +152,7 @@ extern unsigned int rmp_qps;
 void rmp_rails_request(struct rmp_session *s,
 		       const struct rmp_msg_rail_request *m);
 int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m);
+void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m);
 void rmp_rails_devices(struct rmp_session *s);
 void rmp_rails_incoming(struct rmp_cm_request *req);
 /* By the worker: removes what failed, connects what is missing; returns

@@ -275,6 +275,10 @@ static bool msg_ok(const struct rmp_msg *msg)
 		       msg->rail_request.nr_qps <= RMP_WIRE_QPS_MAX;
 	case RMP_MSG_RAIL_TOKENS:
 		return tokens_ok(&msg->rail_tokens);
+	case RMP_MSG_RAIL_LOST:
+		return msg->rail_lost.rail < RMP_WIRE_RAILS_MAX &&
+		       msg->rail_lost.qp < RMP_WIRE_QPS_MAX &&
+		       msg->rail_lost.qpn;
 	case RMP_MSG_SEGMENT_OPEN:
 		return text_ok(msg->segment_open.name,
 			       sizeof(msg->segment_open.name));
@@ -366,6 +370,14 @@ static void move_rail_tokens(struct stream *s, struct rmp_msg_rail_tokens *m)
 		move_bytes(s, m->token[i], sizeof(m->token[i]));
 }
 
+static void move_rail_lost(struct stream *s, struct rmp_msg_rail_lost *m)
+{
+	move_u8(s, &m->rail);
+	move_u8(s, &m->qp);
+	move_zero(s, 2);
+	move_u32(s, &m->qpn);
+}
+
 static void move_segment_open(struct stream *s, struct rmp_msg_segment_open *m)
 {
 	move_u32(s, &m->cookie);
@@ -442,6 +454,9 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 		return true;
 	case RMP_MSG_RAIL_TOKENS:
 		move_rail_tokens(s, &msg->rail_tokens);
+		return true;
+	case RMP_MSG_RAIL_LOST:
+		move_rail_lost(s, &msg->rail_lost);
 		return true;
 	case RMP_MSG_SEGMENT_OPEN:
 		move_segment_open(s, &msg->segment_open);

@@ -110,6 +110,7 @@ enum rmp_wire_type {
 	RMP_MSG_PROBE_ACK = 14,
 	RMP_MSG_CREDIT = 15,		/* only the header's credits */
 	RMP_MSG_BYE = 16,
+	RMP_MSG_RAIL_LOST = 17,
 };
 
 /* Longest endpoint text with its NUL: v1:[IPv6%scope]:port. */
@@ -148,6 +149,13 @@ struct rmp_msg_rail_tokens {
 	u8 status;		/* 0, or enum rmp_wire_reject */
 	u8 nr;			/* tokens; may be fewer than asked for */
 	u8 token[RMP_WIRE_QPS_MAX][RMP_WIRE_TOKEN];
+};
+
+/* The sender took a queue pair of a rail down. */
+struct rmp_msg_rail_lost {
+	u8 rail;
+	u8 qp;			/* index in the rail */
+	u32 qpn;		/* its number at the sender, not 0 */
 };
 
 struct rmp_msg_segment_open {
@@ -231,6 +239,7 @@ struct rmp_msg {
 		struct rmp_msg_devices devices;
 		struct rmp_msg_rail_request rail_request;
 		struct rmp_msg_rail_tokens rail_tokens;
+		struct rmp_msg_rail_lost rail_lost;
 		struct rmp_msg_segment_open segment_open;
 		struct rmp_msg_segment_info segment_info;
 		struct rmp_msg_segment segment;

@@ -18,7 +18,7 @@ static void test_lengths(struct kunit *test)
 	rail_up(test, 1, 2);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++)
 		a[i] = ask_now(test, lengths[i], RMPOOL_CLASS_NORMAL);
-	finish_all();
+	finish_evenly();
 	for (i = 0; i < ARRAY_SIZE(lengths); i++)
 		check_ended(test, a[i], 0);
 	/* Both carried a good part. */

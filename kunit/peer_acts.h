@@ -171,6 +171,12 @@ static inline bool caller_waits(struct caller *c)
 	return !completion_done(&c->done);
 }
 
+/* Somebody has looked at the clock and sleeps: time may go on. */
+static inline void until_asleep(struct kunit *test, struct rmp_peer *peer)
+{
+	until(test, wq_has_sleeper(&peer->wait));
+}
+
 /* It must return by itself. */
 static inline int caller_end(struct kunit *test, struct caller *c)
 {

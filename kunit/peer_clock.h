@@ -149,9 +149,12 @@ static bool clock_queue(struct workqueue_struct *wq, struct work_struct *work)
  * then, since nobody wakes who waits for it.
  */
 #define clock_wait(wq, condition, timeout) \
+	clock_wait_until(wq, condition, READ_ONCE(clock_now) + \
+			 min_t(unsigned long, timeout, MAX_JIFFY_OFFSET))
+
+#define clock_wait_until(wq, condition, end) \
 ({ \
-	unsigned long end_ = READ_ONCE(clock_now) + \
-			     min_t(unsigned long, timeout, MAX_JIFFY_OFFSET); \
+	unsigned long end_ = (end); \
 	wait_queue_head_t *wq_ = &(wq); \
 	DEFINE_WAIT(wait_); \
 	bool met_, over_; \

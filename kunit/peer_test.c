@@ -179,6 +179,7 @@ static void test_failures(struct kunit *test)
 		until(test, READ_ONCE(peer->failures));
 		world_settle(test);
 		if (!ways[i].final) {
+			until_asleep(test, peer);
 			KUNIT_EXPECT_TRUE(test, caller_waits(&c));
 			KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_BACKOFF);
 			world_advance_ms(test, 5000);
@@ -238,6 +239,7 @@ static void test_silence(struct kunit *test)
 	world.hold = true;
 	caller_start(test, &c);
 	until(test, atomic_read(&world.connects) == 1);
+	until_asleep(test, peer);
 	world_advance_ms(test, 1000);
 	KUNIT_EXPECT_EQ(test, caller_end(test, &c), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, c.err.reason, RMPOOL_REASON_SILENT);
@@ -252,6 +254,7 @@ static void test_silence(struct kunit *test)
 	let_go(test, 0, 0);
 	caller_start(test, &c);
 	until(test, READ_ONCE(peer->session));
+	until_asleep(test, peer);
 	world_advance_ms(test, 1000);
 	KUNIT_EXPECT_EQ(test, caller_end(test, &c), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, c.err.reason, RMPOOL_REASON_SILENT);
@@ -264,7 +267,7 @@ static void test_silence(struct kunit *test)
 	world_advance_ms(test, 200);
 	go_live(test, peer, 0);
 	caller_start(test, &c);
-	until(test, atomic_read(&peer->users) == 2);
+	until_asleep(test, peer);
 	world_advance_ms(test, 1000);
 	KUNIT_EXPECT_EQ(test, caller_end(test, &c), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, c.err.reason, RMPOOL_REASON_NO_RAIL);

@@ -78,6 +78,7 @@ static struct {
 	atomic_t flows;
 	atomic_t qps;
 	atomic_t started;
+	atomic_t numbers;	/* of queue pairs */
 	atomic_t destroyed;
 	atomic_t kicks;
 	atomic_t events[4];
@@ -151,6 +152,8 @@ static void gate_note(struct rmp_conn *from, struct rmp_conn *to, const bool *ho
 
 static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 {
+	/* Once: the clock goes on as soon as somebody is known to stand here. */
+	unsigned long end = READ_ONCE(clock_now) + timeout;
 	bool worker = current->flags & PF_WQ_WORKER;
 	long left;
 
@@ -158,8 +161,8 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 		return -ECANCELED;
 	cmpxchg(&conn->state, CONN_NEW, CONN_WAITS);
 	if (worker)
-		gate_note(NULL, conn, hold, clock_now + timeout);
-	left = clock_wait(world.gate, gate_open(conn, hold), timeout);
+		gate_note(NULL, conn, hold, end);
+	left = clock_wait_until(world.gate, gate_open(conn, hold), end);
 	if (worker)
 		gate_note(conn, NULL, NULL, 0);
 	if (left == 0) {
@@ -173,6 +176,8 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 		return world.result;
 	}
 	memcpy(conn->reply.uuid, world.uuid, sizeof(conn->reply.uuid));
+	conn->qpn = 2 * atomic_inc_return(&world.numbers);
+	conn->peer_qpn = conn->qpn + 1;
 	return cmpxchg(&conn->state, CONN_WAITS, CONN_UP) == CONN_WAITS ?
 	       0 : -ECANCELED;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Suite of kmod/rails.c: which devices are paired, tokens and their use, queue
- * pairs that fail and come again, devices that come, go and change, on either
- * side. The rooms around it are the real ones, what they stand on is played
- * (peer_world.h).
+ * pairs that fail and come again, what either side is told of them, devices that
+ * come, go and change, on either side. The rooms around it are the real ones, what
+ * they stand on is played (peer_world.h).
  */
 #include "peer_world.h"
 
@@ -208,8 +208,14 @@ static void test_qp_fails(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, rail_of(peer, 0)->conns[1], stays);
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 3);
 
-	/* Both: there is no way until one is back. */
+	/* Both. The other one's new token was not used yet: it is back at once. */
 	fail_qp(test, peer, 0, 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	fail_qp(test, peer, 0, 1);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.data_connects), 4);
+	/* And once more: there is no way until one is back. */
 	fail_qp(test, peer, 0, 1);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
 	check_peer(test, peer);
@@ -219,6 +225,54 @@ static void test_qp_fails(struct kunit *test)
 	world_advance_ms(test, 20);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
 	check_peer(test, peer);
+}
+
+static int say_lost(struct kunit *test, struct rmp_peer *peer, u8 rail, u8 qp, u32 qpn)
+{
+	return say(test, peer, &(struct rmp_msg){
+		.type = RMP_MSG_RAIL_LOST,
+		.rail_lost = { .rail = rail, .qp = qp, .qpn = qpn },
+	});
+}
+
+/* The other side is told of a queue pair that went, by the number of it; and what it
+ * tells takes ours down, unless it was another one.
+ */
+static void test_tells_lost(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg msg;
+	u32 qpn;
+
+	go_ready(test, peer, 2);
+	qpn = rail_of(peer, 1)->conns[1]->qpn;
+	fail_qp(test, peer, 1, 1);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_LOST, &msg));
+	KUNIT_EXPECT_EQ(test, msg.rail_lost.rail, 1);
+	KUNIT_EXPECT_EQ(test, msg.rail_lost.qp, 1);
+	KUNIT_EXPECT_EQ(test, msg.rail_lost.qpn, qpn);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_LOST, NULL));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+
+	qpn = rail_of(peer, 0)->conns[1]->peer_qpn;
+	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 0, 0, qpn), 0);
+	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 0, 1, qpn + 1), 0);
+	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 0, 2, qpn), 0);
+	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 31, 1, qpn), 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 0, 1, qpn), 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	/* Both come back. */
+	world_advance_ms(test, 3000);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+	/* Of a session that ends nothing is told. */
+	forget_sent();
+	KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_LOST, NULL));
 }
 
 /* ------------------------------------------------------------------- devices */
@@ -459,6 +513,7 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_fewer_tokens),
 	KUNIT_CASE(test_connect_fails),
 	KUNIT_CASE(test_qp_fails),
+	KUNIT_CASE(test_tells_lost),
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),

@@ -154,7 +154,7 @@ static void test_random(struct kunit *test)
 	u64 given = 0, read = 0;
 	u32 reserved = 0, want, got, n, i;
 
-	for (i = 0; i < 50000; i++) {
+	for (i = 0; i < 15000; i++) {
 		switch (below(4)) {
 		case 0:
 			want = (u32)below(80);
@@ -228,7 +228,7 @@ static void test_random_lies(struct kunit *test)
 	struct rmp_ring *ring = make_ring(test, 16);
 	u32 reserved = 0, tail = 0, head, unread, got, i;
 
-	for (i = 0; i < 50000; i++) {
+	for (i = 0; i < 15000; i++) {
 		switch (below(3)) {
 		case 0:
 			head = tail - (u32)below(40) + 4;
@@ -304,7 +304,7 @@ static void test_wait(struct kunit *test)
 /* Writers beside a reader */
 
 #define WRITERS		3
-#define EACH		4000
+#define EACH		2000
 
 struct writer {
 	struct rmp_ring *ring;

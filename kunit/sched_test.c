@@ -7,7 +7,7 @@
 #include "suite.h"
 #include "sched.c"
 
-#define MIB	1048576U
+#define MIB	1048576ULL
 #define ALL	(~0U)
 
 static struct rmp_sched sched;

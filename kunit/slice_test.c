@@ -158,6 +158,76 @@ static void test_largest_chunks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmp_span_rest(&span, ~0ULL - 1), 1);
 }
 
+/* The slice at @pos of a request for all of it, too large to look at every byte:
+ * it stays in its chunks, and ends for a reason, the limit, a border, or the end.
+ */
+static u32 check_slice(struct kunit *test, const struct rmp_span *local,
+		       const struct rmp_span *remote, u64 pos, u32 max)
+{
+	u64 left = local->length - pos;
+	u32 len = rmp_slice_length(left, rmp_span_rest(local, pos),
+				   rmp_span_rest(remote, pos), max);
+	u64 last = pos + len - 1;
+
+	KUNIT_ASSERT_GT(test, len, 0);
+	KUNIT_ASSERT_LE(test, len, max);
+	KUNIT_ASSERT_LE(test, len, left);
+	KUNIT_ASSERT_EQ(test, chunk_of(local, pos), chunk_of(local, last));
+	KUNIT_ASSERT_EQ(test, chunk_of(remote, pos), chunk_of(remote, last));
+	KUNIT_ASSERT_TRUE(test, len == max || len == left ||
+			  chunk_of(local, last + 1) != chunk_of(local, last) ||
+			  chunk_of(remote, last + 1) != chunk_of(remote, last));
+	return len;
+}
+
+/* Around the first borders of @at. */
+static void check_around(struct kunit *test, const struct rmp_span *at,
+			 const struct rmp_span *local,
+			 const struct rmp_span *remote, u32 max)
+{
+	u64 border, pos;
+	u32 n;
+
+	for (n = 1; n <= 3; n++) {
+		border = ((u64)n << at->shift) - at->lead;
+		for (pos = border - 1; pos <= border + 1; pos++) {
+			if (pos < local->length)
+				check_slice(test, local, remote, pos, max);
+		}
+	}
+}
+
+/* Chunks of each size that a segment may have, against each, from the beginning
+ * of a chunk, its end, and between.
+ */
+static void test_chunk_layouts(struct kunit *test)
+{
+	static const u32 limits[] = { 4096, 1U << 20, 1U << 30 };
+	struct rmp_span local, remote;
+	u32 a, b, i, max;
+
+	for (a = 12; a <= 40; a += many(4, 1)) {
+		for (b = 12; b <= 40; b += many(4, 1)) {
+			local.shift = a;
+			remote.shift = b;
+			local.length = 3ULL << (a > b ? a : b);
+			remote.length = local.length;
+			for (i = 0; i < 9; i++) {
+				const u64 leads[2][3] = {
+					{ 0, (1ULL << a) - 1, below(1ULL << a) },
+					{ 0, (1ULL << b) - 1, below(1ULL << b) },
+				};
+
+				local.lead = leads[0][i % 3];
+				remote.lead = leads[1][i / 3];
+				max = limits[below(3)];
+				check_around(test, &local, &local, &remote, max);
+				check_around(test, &remote, &local, &remote, max);
+			}
+		}
+	}
+}
+
 /* 16 GiB at odd addresses; one side's chunks are @shift bits, the other's 1 GiB. */
 static void sixteen_gib(struct kunit *test, u32 shift)
 {
@@ -171,23 +241,8 @@ static void sixteen_gib(struct kunit *test, u32 shift)
 	u32 max = 1U << 20;
 
 	while (pos < 16 * GIB) {
-		u32 len = rmp_slice_length(16 * GIB - pos,
-					   rmp_span_rest(&local, pos),
-					   rmp_span_rest(&remote, pos), max);
-		u64 last = pos + len - 1;
+		u32 len = check_slice(test, &local, &remote, pos, max);
 
-		KUNIT_ASSERT_GT(test, len, 0);
-		KUNIT_ASSERT_LE(test, len, max);
-		KUNIT_ASSERT_EQ(test, chunk_of(&local, pos),
-				chunk_of(&local, last));
-		KUNIT_ASSERT_EQ(test, chunk_of(&remote, pos),
-				chunk_of(&remote, last));
-		/* It ends for a reason: the limit, a border, or the end. */
-		KUNIT_ASSERT_TRUE(test, len == max || last + 1 == 16 * GIB ||
-				  chunk_of(&local, last + 1) !=
-				  chunk_of(&local, last) ||
-				  chunk_of(&remote, last + 1) !=
-				  chunk_of(&remote, last));
 		pos += len;
 		nr++;
 	}
@@ -216,6 +271,7 @@ static struct kunit_case slice_cases[] = {
 	KUNIT_CASE(test_largest_chunks),
 	KUNIT_CASE(test_all_borders),
 	KUNIT_CASE(test_random_layouts),
+	KUNIT_CASE(test_chunk_layouts),
 	KUNIT_CASE(test_sixteen_gib),
 	{}
 };

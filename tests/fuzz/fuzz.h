@@ -34,4 +34,10 @@ static inline void *exact_copy(const void *data, size_t size)
 	return copy;
 }
 
+/* With the holes in a structure: targets fill them. */
+static inline int same_bytes(const void *a, const void *b, size_t size)
+{
+	return !memcmp(a, b, size);
+}
+
 #endif /* FUZZ_H */

@@ -68,7 +68,7 @@ static void decode(const uint8_t *data, size_t size)
 			untouched.seq = msg.seq;
 			untouched.credits = msg.credits;
 		}
-		must(!memcmp(&msg, &untouched, sizeof(msg)));
+		must(same_bytes(&msg, &untouched, sizeof(msg)));
 	}
 	walk_keys(buf, size);
 	free(buf);
@@ -76,13 +76,14 @@ static void decode(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const uint8_t magic[] = { 'R', 'M', 'P', 'L' };
 	uint8_t *admitted;
 
 	decode(data, size);
 	if (size < HEADER_SIZE || size > RMP_WIRE_MSG_MAX)
 		return 0;
 	admitted = exact_copy(data, size);
-	memcpy(admitted, "RMPL", 4);
+	memcpy(admitted, magic, sizeof(magic));
 	admitted[4] = RMP_WIRE_VERSION;
 	admitted[6] = (uint8_t)size;
 	admitted[7] = (uint8_t)(size >> 8);

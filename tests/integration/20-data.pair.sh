@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240
+# vm: timeout=240 test=long
 #
 # Data goes to the right place and nowhere else: b has the memory and looks at
 # every byte of it, a puts and gets.

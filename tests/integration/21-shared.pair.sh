@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=180
+# vm: timeout=180 test=long
 #
 # Rails and QPs are there once, for all processes and threads: both rails carry
 # their part, a second process needs no QP of its own, and the ring tells each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240
+# vm: timeout=240 test=long
 #
 # Hosts with different MTUs use the smaller one, whoever connects. One that is
 # raised while they are connected stops nothing, and for one that is lowered the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240
+# vm: timeout=240 test=long
 #
 # From where and by whom the module may be used, what it refuses when no tool or
 # library stands before it, and its parameters.

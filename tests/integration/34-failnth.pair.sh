@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=900 long=6000 kernels=test level=long alone=1 append=slab_debug=U module=0
+# vm: timeout=900 long=6000 kernels=test level=long alone=1 append=slab_debug=U module=0 shortage=1
 #
 # Allocations that fail, at every place of every operation, in both roles: the caller
 # gets an error or what it asked for, the same again works, and nothing is left. See
@@ -31,7 +31,7 @@ if [ "$VM" = b ]; then
 	state_again "nothing is left behind" "$before"
 	kill $server
 	wait $server
-	exit
+	exit 0
 fi
 
 # Each so manieth allocation, or so many places for faults in a row.

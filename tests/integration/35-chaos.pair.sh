@@ -6,7 +6,7 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/chaos.sh"
 
-who='' what='' rail='' kind=''	# that pick chooses
+who='' what='' rail=''	# that pick chooses
 
 # ---- faults; on the VM that has them -----------------------------------------
 
@@ -30,13 +30,8 @@ device_here()	# RAIL MILLISECONDS
 	rxe_add "$1"
 }
 
-link_here()	# RAIL up|down
-{
-	ip link set "data$1" "$2"
-}
-
-# As the switch at the other end of the cable.
-cable()		# VM RAIL up|down
+# As the switch at the other end of the cable does it. See link_back(), too.
+link()		# VM RAIL up|down
 {
 	local state=on
 
@@ -44,12 +39,29 @@ cable()		# VM RAIL up|down
 	vmctl qmp "$1" link "$2" "$state"
 }
 
-break_link()	# VM RAIL KIND up|down
+# What rxe of 6.12 sends by its queue pair 1 while there is no link (a connection's last
+# words) puts that in error, and the device connects to nobody until it is deleted and
+# added; so README says.
+link_back()	# VM RAIL
 {
-	case $3 in
-	link) on "$1" link_here "$2" "$4" ;;
-	cable) cable "$1" "$2" "$4" ;;
+	link "$1" "$2" up
+	case $(uname -r) in
+	6.1.*) ;;
+	*) on "$1" device_here "$2" 1 ;;
 	esac
+}
+
+# What this VM sends over a rail gets lost, as in a switch: no link goes down, and nobody
+# is told.
+loses()		# RAIL yes|no
+{
+	local address=PEER_IP$1
+
+	if [ "$2" = yes ]; then
+		ip neigh replace "${!address}" lladdr 02:00:00:00:00:66 dev "data$1" nud permanent
+	else
+		ip neigh del "${!address}" dev "data$1"
+	fi
 }
 
 peer_is_lost()
@@ -83,10 +95,15 @@ for ((n = 1; n <= $(amount 1 2 10); n++)); do
 	vmctl qmp b cont
 	goes_on
 	moment 1000
+	# What stands in the queue of a link that nobody reads keeps rxe's queue pairs for
+	# 50 s; a network would lose it.
+	link b 0 down
+	link b 1 down
 	vmctl qmp b stop
 	wait_until 60 peer_is_lost || not_ok "$run: the peer is lost" "it is not"
 	moment 2000
 	vmctl qmp b cont
+	link_back b 0 && link_back b 1 || not_ok "$run: comes again" "see the logs"
 	goes_on
 done
 ok "$run: shortly, and until it is lost"
@@ -105,12 +122,12 @@ run_ends
 
 run_begins "link"
 for ((n = 1; n <= $(amount 1 3 20); n++)); do
-	pick who a b; pick rail 0 1; pick kind link cable
+	pick who a b; pick rail 0 1
 	moment 1000
-	echo "link $n: $kind of rail $rail on $who"
-	break_link "$who" "$rail" "$kind" down
+	echo "link $n: rail $rail of $who"
+	link "$who" "$rail" down
 	moment 5000
-	break_link "$who" "$rail" "$kind" up
+	link_back "$who" "$rail" || not_ok "$run: comes again" "rail $rail of $who"
 	goes_on
 done
 ok "$run: down and up"
@@ -119,12 +136,12 @@ run_ends
 run_begins "flapping rail"
 end=$((SECONDS + $(amount 10 15 120))) n=0
 while [ $SECONDS -lt $end ]; do
-	pick who a b; pick kind link cable
-	break_link "$who" 1 "$kind" down
+	pick who a b
+	on "$who" loses 1 yes
 	moment 3000
-	# Every third time it is down until all go on over the other one.
+	# Every third time it is so until all go on over the other one.
 	[ $((n++ % 3)) != 0 ] || both load_goes || not_ok "$run: the other rail carries" "see the logs"
-	break_link "$who" 1 "$kind" up
+	on "$who" loses 1 no
 	moment 3000
 done
 ok "$run: $n times, and the other one carries all"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 test=long
 #
 # Peers that are not there, or do not answer: whoever waits gets a clear error
 # within the time-out, and a signal ends every wait.

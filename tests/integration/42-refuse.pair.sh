@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 test=long
 #
 # Strangers, and those who do not keep to the protocol.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240
+# vm: timeout=240 test=long
 #
 # Settings of the node, and the events.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=180
+# vm: timeout=180 test=long
 #
 # accept=any lets a host in that is not in the table. Its entry goes some time
 # after the host has, and comes again with it; entries of the table stay.

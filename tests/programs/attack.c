@@ -109,7 +109,7 @@ static void test_untouched(void)
 	began = now();
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	expect(&t, now() - began < seconds(5), "%f s", now() - began);
+	expect(&t, now() - began < patience(5), "%f s", now() - began);
 	test_end(&t);
 }
 
@@ -389,7 +389,9 @@ static void test_kept(void)
 			_exit(1);
 		if (!fork()) {
 			close(out[1]);
-			_exit(read(out[0], &byte, 1) != 0);
+			if (read(out[0], &byte, 1))
+				_exit(1);
+			_exit(0);
 		}
 		_exit(0);
 	}

@@ -27,11 +27,11 @@ static inline void pause_ms(long ms)
 }
 
 /* How long on a machine as usual, in seconds; VM_SLOW is the factor of this one. */
-static inline double seconds(double usual)
+static inline double patience(double usual)
 {
-	const char *slow = getenv("VM_SLOW");
+	const char *factor = getenv("VM_SLOW");
 
-	return slow ? usual * strtod(slow, NULL) : usual;
+	return factor ? usual * strtod(factor, NULL) : usual;
 }
 
 #endif /* CLOCK_H */

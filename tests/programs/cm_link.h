@@ -182,7 +182,7 @@ static inline bool dial(struct link *l, const uint8_t *data, size_t len)
 static inline bool dial_control(struct link *l)
 {
 	uint8_t req[REQUEST];
-	double end = now() + seconds(20);
+	double end = now() + patience(20);
 	bool good;
 
 	fill_request(req, KIND_CONTROL);

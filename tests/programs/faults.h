@@ -16,7 +16,8 @@
  * with an interval above 1 can be divided by it. A count is 0 after the boot. So
  * after a fault it is what "interval" says, and "interval" + n means the n-th one
  * from there: the kernel keeps it from program to program, and the suite has a boot
- * of its own. What was armed and did not come must come before the next is armed.
+ * of its own. What was armed and did not come must come before the next is armed:
+ * fault_drain() lets it hit somebody who does not mind.
  *
  * For "slabs" and "pages" it is "space": the fault comes after that many bytes, or
  * pages, were had.
@@ -26,8 +27,10 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <linux/rmpool.h>
 #include "report.h"
 
 #define DEBUG	"/sys/kernel/debug/"
@@ -196,7 +199,6 @@ static inline void fault_arm(enum fault_kind kind, long nth)
 	file_set_number(dir, "times", row ? BURST : 1);
 }
 
-/* For one that cannot come: nothing was counted. */
 static inline void fault_disarm(enum fault_kind kind)
 {
 	const char *dir = fault_dir(kind);
@@ -212,7 +214,7 @@ static inline bool fault_came(enum fault_kind kind, long *left)
 {
 	const char *dir = fault_dir(kind);
 	char text[32] = "";
-	bool came;
+	bool hit;
 
 	*left = 0;
 	if (kind == FAULT_TASK) {
@@ -222,15 +224,36 @@ static inline bool fault_came(enum fault_kind kind, long *left)
 		return !strtol(text, NULL, 10);
 	}
 	if (!fault_in_a_row(kind)) {
-		came = !file_number(dir, "times");
-		if (came)
+		hit = !file_number(dir, "times");
+		if (hit)
 			*fault_count(kind) = file_number(dir, "interval");
-		return came;
+		return hit;
 	}
-	came = file_number(dir, "times") < BURST;
+	hit = file_number(dir, "times") < BURST;
 	*left = file_number(dir, "space");
 	fault_disarm(kind);
-	return came;
+	return hit;
+}
+
+/* Has what was armed and did not come hit a file with a ring, which takes slabs and
+ * pages: at most @nth of them.
+ */
+static inline void fault_drain(enum fault_kind kind, long nth)
+{
+	struct rmpool_ring_setup ring = { .entries = 64, .eventfd = -1 };
+	long left;
+
+	while (!fault_came(kind, &left)) {
+		int fd = open(RMPOOL_DEVICE_PATH, O_RDWR);
+
+		if (fd >= 0) {
+			/* It may fail: that is what it is for. */
+			(void)!ioctl(fd, RMPOOL_IOC_RING_SETUP, &ring);
+			close(fd);
+		}
+		if (!nth--)
+			give_up("%s: the fault does not come", fault_names[kind]);
+	}
 }
 
 #endif /* FAULTS_H */

@@ -47,8 +47,8 @@ static void note_device(const struct link *l, const uint8_t *body)
 	const struct sockaddr_in *to = (void *)rdma_get_peer_addr(l->id);
 
 	for (uint32_t i = 0; i < get32(body) && i < 32; i++)
-		if (!memcmp(body + 12 + 24 * i, &to->sin_addr, 4))
-			their_device = body[4 + 24 * i];
+		if (!memcmp(body + 12 + 24UL * i, &to->sin_addr, 4))
+			their_device = body[4 + 24UL * i];
 }
 
 static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
@@ -79,7 +79,7 @@ static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 		keys_asked++;
 		memcpy(l->out + 16, m + 16, 4);
 		for (uint32_t k = lie ? below(r, 3) : 0; k; k--)
-			put64(l->out + 48 + 8 * below(r, 5), number(r));
+			put64(l->out + 48 + 8UL * below(r, 5), number(r));
 		send_message(l, KEYS, n);
 		sent[KEYS]++;
 		break;
@@ -126,7 +126,7 @@ static void end_link(struct random *r, struct link *l)
 	/* RESET could not be followed by rdma_disconnect(). */
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (l->up && chance(r, 30))
+	if (l->id && l->up && chance(r, 30))
 		ibv_modify_qp(l->id->qp, &attr, IBV_QP_STATE);
 	if (l->up && chance(r, 20))
 		poll(NULL, 0, (int)below(r, 200));
@@ -246,7 +246,7 @@ static bool round_talk(struct random *r, bool changed)
 	/* What may come at any time. */
 	static const uint8_t rules[] = {
 		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, SEGMENT_CLOSE, KEYS_GET, KEYS_CHANGED,
-		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, TYPES - 1,
+		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, TYPES - 1,
 	};
 	uint32_t n = 1 + below(r, 60), odd = changed ? 1 + below(r, 40) : 0;
 	struct link l;
@@ -300,7 +300,7 @@ static bool dial_data(struct random *r, struct link *l, const uint8_t *tokens, u
 	fill_request(req, KIND_DATA);
 	req[13] = rail;
 	req[14] = (uint8_t)qp;
-	memcpy(req + 32, tokens + 16 * qp, 16);
+	memcpy(req + 32, tokens + 16UL * qp, 16);
 	if (chance(r, 10))
 		req[12 + below(r, 36)] ^= (uint8_t)(1U << below(r, 8));
 	if (dial(l, req, sizeof(req)))
@@ -340,7 +340,7 @@ static bool round_rails(struct random *r, double ms)
 	/* Until somebody asked for keys, and a while longer. */
 	if (ms > 0) {
 		unsigned int asked = keys_asked;
-		double end = now() + seconds(5);
+		double end = now() + patience(5);
 		bool lie = chance(r, 70);
 
 		while (in && keys_asked == asked && now() < end)

@@ -20,7 +20,8 @@ enum {
 	REVOKE_ACK = 12,
 	CREDIT = 15,
 	BYE = 16,
-	TYPES = 18,
+	RAIL_LOST = 17,
+	TYPES = 19,
 };
 
 /* What was sent by type, and what the other side told. */
@@ -56,7 +57,7 @@ static inline size_t make_run(struct random *r, uint8_t *at)
 	memcpy(at + 48, &nr, 2);
 	at[50] = shift;
 	at[51] = 0;
-	noise(r, at + 52, 4U * nr);
+	noise(r, at + 52, 4UL * nr);
 	return 52 + 4U * nr;
 }
 
@@ -85,7 +86,7 @@ static inline size_t make_devices(struct random *r, const struct link *l, uint8_
 	memset(body, 0, 4 + 24 * 5);
 	put32(body, nr);
 	for (uint32_t i = 0; i < nr; i++) {
-		uint8_t *at = body + 4 + 24 * i;
+		uint8_t *at = body + 4 + 24UL * i;
 
 		at[0] = (uint8_t)i;
 		at[1] = (uint8_t)(1 + below(r, 5));
@@ -123,6 +124,11 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		body[0] = (uint8_t)below(r, 32);
 		body[2] = (uint8_t)(1 + below(r, 16));
 		return 4 + 16U * body[2];
+	case RAIL_LOST:
+		body[0] = (uint8_t)below(r, 32);
+		body[1] = (uint8_t)below(r, 16);
+		put32(body + 4, 1 + below(r, 1 << 24));
+		return 8;
 	case SEGMENT_OPEN:
 		put32(body, (uint32_t)any(r));
 		snprintf((char *)body + 4, 64, "%s", names[below(r, 4)]);
@@ -185,7 +191,7 @@ static inline size_t make_many(struct random *r, uint8_t type, uint8_t *body)
 		nr = 33 + below(r, 137);
 		put32(body, nr);
 		for (uint32_t i = 0; i < nr; i++) {
-			uint8_t *at = body + 4 + 24 * i;
+			uint8_t *at = body + 4 + 24UL * i;
 
 			at[0] = (uint8_t)(chance(r, 50) ? i : i % 32);
 			at[1] = 3;

@@ -252,12 +252,11 @@ static void play_with_memory(struct random *r)
 	uint32_t page = below(r, ARENA / PAGE - 64);
 	void *at = arena + page * PAGE;
 	size_t size = (1 + below(r, 64)) * PAGE;
+	void *got = at;
 
 	switch (below(r, 5)) {
 	case 0:
-		if (mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-			 -1, 0) != at)
-			abort();
+		got = mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		break;
 	case 1:
 		madvise(at, size, MADV_DONTNEED);
@@ -266,10 +265,11 @@ static void play_with_memory(struct random *r)
 		mprotect(at, size, PROT_READ);
 		break;
 	default:
-		if (mmap(at, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
-			abort();
+		got = mmap(at, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
+	if (got != at)
+		abort();
 }
 
 /* A child that has all files, and their rings, and no right to use them. */
@@ -283,11 +283,14 @@ static void play_with_child(struct random *r)
 		struct rmpool_handle h = { .handle = below(r, 12) };
 		struct rmpool_info info;
 		int fd = atomic_load(&files[i]);
+		void *ring;
 
 		ioctl(fd, RMPOOL_IOC_INFO, &info);
 		ioctl(fd, RMPOOL_IOC_REGION_DEL, &h);
 		ioctl(fd, RMPOOL_IOC_SEGMENT_CLOSE, &h);
-		mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+		ring = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+		if (ring != MAP_FAILED && chance(r, 50))
+			munmap(ring, PAGE);
 		if (chance(r, 50))
 			close(fd);
 	}

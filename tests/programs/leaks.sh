@@ -7,13 +7,14 @@
 
 # A line for each place below functions of the module where memory was allocated that is
 # not free, with how much of it. What KASAN keeps for a while after it was freed is given
-# back first. Not counted: neighbours and routes, which the network keeps for later.
+# back first. Not counted: neighbours and routes, which the network keeps for later. An
+# area of vmalloc() shows by its array of pages, for the kernel frees areas when it likes.
 objects()
 {
 	local cache
 
 	# Those that the module and what is below it use; to do it for all takes minutes.
-	for cache in /sys/kernel/slab/{kmalloc-*,maple_node,radix_tree_node,vmap_area,rmp_request}; do
+	for cache in /sys/kernel/slab/{kmalloc-*,maple_node,radix_tree_node,rmp_request}; do
 		echo 1 >"$cache/shrink"
 		cat "/sys/kernel/debug/slab/${cache##*/}/alloc_traces"
 	done | awk '

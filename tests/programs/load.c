@@ -66,14 +66,14 @@ struct place_state {
 
 struct worker {
 	pthread_t thread;
-	uint32_t number;
 	uint64_t random;
 	uint64_t version;
-	uint32_t epoch;
-	struct place_state places[PLACES];
-	uint32_t order[PLACES];		/* the first is used next */
-	uint32_t nr_places;		/* that are not lost */
 	atomic_ulong rounds;		/* without an error */
+	struct place_state places[PLACES];
+	uint32_t number;
+	uint32_t epoch;
+	uint32_t nr_places;		/* that are not lost */
+	uint32_t order[PLACES];		/* the first is used next */
 };
 
 static struct rmpool *pool;
@@ -171,7 +171,7 @@ static uint32_t segment_now(struct worker *w)
 static void prepare(struct worker *w, struct place_state *p, uint32_t handle)
 {
 	uint64_t cookie = ++w->version * THREADS * PLACES +
-			  w->number * PLACES + (uint64_t)(p - w->places);
+			  (uint64_t)w->number * PLACES + (uint64_t)(p - w->places);
 
 	if (p->known && !p->mixed && rnd(w, 3)) {
 		p->at = rnd(w, LENGTH);
@@ -255,7 +255,7 @@ static bool settle(struct place_state *p)
 
 static struct place_state *place_of(uint64_t cookie)
 {
-	uint64_t n = cookie % (THREADS * PLACES);
+	uint64_t n = cookie % ((uint64_t)THREADS * PLACES);
 
 	return &workers[n / PLACES].places[n % PLACES];
 }

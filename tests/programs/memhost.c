@@ -90,10 +90,8 @@ static void answer(const struct host *h, const char *line)
 	if (!strncmp(line, "fill ", 5) && numbers(line + 5, n, 1) == 1) {
 		pattern_fill(h->memory, h->total, (uint64_t)n[0], FIRST);
 		puts("ok");
-	} else if (!strncmp(line, "check ", 6) && numbers(line + 6, n, 3) >= 2) {
-		good = check(h, n, why, sizeof(why));
-		printf("%s%s\n", good ? "ok" : "bad ", why);
-	} else if (!strncmp(line, "around ", 7) && numbers(line + 7, n, 1) == 1) {
+	} else if ((!strncmp(line, "check ", 6) && numbers(line + 6, n, 3) >= 2) ||
+		   (!strncmp(line, "around ", 7) && numbers(line + 7, n, 1) == 1)) {
 		good = check(h, n, why, sizeof(why));
 		printf("%s%s\n", good ? "ok" : "bad ", why);
 	} else if (!strncmp(line, "await ", 6) && numbers(line + 6, n, 3) >= 2) {

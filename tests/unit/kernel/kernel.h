@@ -35,6 +35,9 @@
 	(sizeof(*(p)) + sizeof((p)->member[0]) * (size_t)(n))
 #define hweight32(x)		((u32)__builtin_popcount(x))
 
+#undef static_assert
+#define static_assert(condition) _Static_assert(condition, #condition)
+
 static inline int fls(u32 x)
 {
 	return x ? 32 - __builtin_clz(x) : 0;
@@ -223,6 +226,7 @@ static inline int host_insert(struct host_tree *tree, unsigned long first,
 	e->last = last;
 	e->value = value;
 	RB_INSERT(host_tree, tree, e);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it is in the tree */
 	return 0;
 }
 
@@ -250,7 +254,7 @@ struct ma_state {
 
 #define MT_FLAGS_USE_RCU	0
 #define MA_STATE(name, mt, first, end) \
-	struct ma_state name = { .tree = mt, .index = first }
+	struct ma_state name = { .tree = (mt), .index = (first) }
 #define mt_init_flags(mt, flags)	RB_INIT(&(mt)->tree)
 #define mtree_lock(mt)			do { } while (0)
 #define mtree_unlock(mt)		do { } while (0)

@@ -29,6 +29,10 @@ NOISE = [re.compile(p) for p in (
     r"TAA: .*|MDS: .*|MMIO Stale Data: .*",
 )]
 
+# The kernel's notice that it has no memory, with a trace. Right where there is to be none.
+SHORTAGE = re.compile(r"page allocation failure: order:|vmalloc error: size")
+TRACE = re.compile(r"\] Call Trace:$")
+
 MARK = re.compile(r"rmpool-vm: (.*)$")
 
 
@@ -41,6 +45,8 @@ class KernelLog:
         self.marks = []
         self.on_mark = on_mark
         self.on_fatal = on_fatal
+        self.short = False      # shortage is what the suite is for
+        self.notice = False     # a trace of one is to come
 
     def feed(self, data):
         *lines, self.rest = (self.rest + data).split(b"\n")
@@ -53,6 +59,11 @@ class KernelLog:
             self.marks.append(mark.group(1))
             if self.on_mark:
                 self.on_mark(mark.group(1))
+            return
+        if self.short and SHORTAGE.search(line):
+            self.notice = True
+        elif self.notice and TRACE.search(line):
+            self.notice = False
             return
         if not BAD.search(line) or any(n.search(line) for n in NOISE):
             return

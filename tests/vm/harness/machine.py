@@ -165,7 +165,9 @@ class Machine:
         await self.qmp("cont")
 
     async def link(self, rail, up):
-        await self.qmp("set_link", name=f"nic{rail}", up=up)
+        # Of the far end of the cable, which takes the card with it: also while the
+        # machine is frozen, what comes in is lost then and does not wait in line.
+        await self.qmp("set_link", name=f"rail{rail}", up=up)
 
     # ---- loss of power ----
 

@@ -96,9 +96,10 @@ class Boot:
                 self.end(f"kernel log before the first suite: {bad[0]}")
         if self.over.is_set():
             return
-        answer = ""
         if self.todo:
             self.current = self.todo.pop(0)
+            for log in self.kernel_logs.values():
+                log.short = bool(self.current.shortage)
             self.results_of_suite = 0
             self.started = time.monotonic()
             limit = self.current.timeout * self.slow

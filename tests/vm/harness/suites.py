@@ -11,6 +11,7 @@ top changes the defaults:
   rxe=0            no rxe devices
   module=0         rmpool is not loaded before the suite
   alone=1          a boot of its own
+  shortage=1       the kernel may say that it has no memory, with a trace
   append=WORD      a word more for the kernel's command line
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
@@ -41,6 +42,7 @@ class Suite:
     rxe: int = 1
     module: int = 1
     alone: int = 0
+    shortage: int = 0
     append: str = ""
     kernels: list = field(default_factory=list)
     level: str = "check"
@@ -109,7 +111,7 @@ def load(path, vms=None):
                 setattr(suite, key, value)
             elif key in LEVELS:
                 limits[key] = int(value)
-            elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone"):
+            elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone", "shortage"):
                 setattr(suite, key, int(value))
             elif key == "append":
                 suite.append = value

@@ -49,7 +49,7 @@ struct kunit_suite {
 	struct kunit_case *test_cases;
 };
 
-#define KUNIT_CASE(function)	{ .run_case = function, .name = #function }
+#define KUNIT_CASE(function)	{ .run_case = (function), .name = #function }
 
 #define pr_info(...)		printf("# " __VA_ARGS__)
 #define kunit_info(test, fmt, ...) \
@@ -86,14 +86,16 @@ static inline void kunit_failed(struct kunit *test, bool stop, const char *file,
 		va_end(args);
 		putchar('\n');
 	}
-	if (stop)
-		longjmp(test->stop, 1);
 }
 
-#define KUNIT_CHECK(test, stop, condition, ...) \
+/* The jump is here, so that analyzers see that nothing follows. */
+#define KUNIT_CHECK(test, halt, condition, ...) \
 do { \
-	if (!(condition)) \
-		kunit_failed(test, stop, __FILE__, __LINE__, __VA_ARGS__); \
+	if (!(condition)) { \
+		kunit_failed(test, halt, __FILE__, __LINE__, __VA_ARGS__); \
+		if (halt) \
+			longjmp((test)->stop, 1); \
+	} \
 } while (0)
 
 #define KUNIT_COMPARE(test, stop, left, op, right) \
