@@ -85,6 +85,8 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 	table_cell(list->table, "%s", format_access(region->access));
 	table_cell(list->table, "%u", region->chunks);
 	table_cell(list->table, "%u", region->devices);
+	table_cell(list->table, "%" PRIu64, region->mrs);
+	table_cell(list->table, "%" PRIu64, region->pages);
 	add_owner(list->table, region->owner_pid, region->owner_uid);
 	return 0;
 }
@@ -98,7 +100,7 @@ static int run_region_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		">REGION", "SEGMENT", ">OFFSET", ">SIZE", "PEERS MAY", ">CHUNKS", ">DEVICES",
-		">PID", "USER", "COMMAND", NULL,
+		">MRS", ">PAGES", ">PID", "USER", "COMMAND", NULL,
 	};
 
 	(void)nr;
@@ -112,6 +114,8 @@ const struct command command_region_list = {
 	.summary = "List the memory that processes here have registered",
 	.detail =
 	"A region without a segment is local: only requests of its own process use\n"
-	"it. Without CAP_NET_ADMIN only your own regions are shown.\n",
+	"it. MRS are the memory regions that it takes on all its devices, PAGES the\n"
+	"pages of those: a device has all chunks of a region, or, when it has no room\n"
+	"for that, some of them. Without CAP_NET_ADMIN only your own regions are shown.\n",
 	.run = run_region_list,
 };
