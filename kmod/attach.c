@@ -2,18 +2,28 @@
 /*
  * Which regions are mapped on which devices.
  *
- * Both come and go at any time, and mapping takes long, so no lock can be held
- * over it. Two rules make each pair of a device and a region meet:
- * - A device that comes is first entered in rmp_map_devices, then all regions
- *   are walked; a new region is first entered in the table of regions, then
- *   mapped on all devices.
+ * Chunks have the same borders on all devices, since peers are told keys by chunk.
+ * They are as large as the memory allows: where huge pages lie behind all of a
+ * region, the page list of an MR covers much. Should a device see it otherwise,
+ * by its IOMMU, or find no room for long page lists, all is undone, and done with
+ * chunks for small pages.
+ *
+ * Each device gets all chunks of a region if all devices have room for that. Else
+ * the chunks are dealt to them in turn, each to one that has room.
+ *
+ * Regions and devices come and go at any time, and mapping takes long, so no lock
+ * can be held over it. Two rules make each pair of a device and a region meet:
+ * - A device that comes is first entered in rmp_map_devices, then all regions that
+ *   are attached are walked; a region is first marked as attached, then the
+ *   devices are looked for that came meanwhile.
  * - A mapping is published when its device is still entered and the place is
  *   still empty, else its maker destroys it. A device that goes is first
  *   struck, then all its mappings are taken back.
+ * When a device goes, chunks that only it had are dealt to others.
  *
- * Locking: rmp_map_lock guards rmp_map_devices, and rmp_region.maps[] changes
- * under it only. It is a spinlock and a leaf. Device events are serialised by
- * device.c.
+ * Locking: rmp_map_lock guards rmp_map_devices and rmp_region.attached, and
+ * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Device
+ * events are serialised by device.c; only they change mappings of attached regions.
  *
  * Lifetime: readers of maps[] in any context use RCU. A mapping that is taken
  * back from a live region is destroyed a grace period later, with a reference
@@ -24,9 +34,15 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
+#include <linux/sizes.h>
 #include "attach.h"
+#include "fit.h"
+#include "capacity.h"
 #include "mapping.h"
 #include "segment.h"
+
+/* Pages looked at without a chance for others. */
+#define RMP_CUT_STEP	BIT(16)
 
 static DEFINE_SPINLOCK(rmp_map_lock);
 static struct rmp_device *rmp_map_devices[RMP_DEVICES_MAX];
@@ -42,61 +58,50 @@ static struct rmp_mapping *rmp_map_take(struct rmp_region *region, u32 index)
 	return map;
 }
 
-/* Maps a region on the device of a slot, if there is one and it is not yet. */
-static int rmp_region_map_on(struct rmp_region *region, u32 index, bool owner,
-			     struct rmpool_error *error)
+/* ------------------------------------------------------------------------ cut */
+
+/* Device addresses are like the user's below the size of a huge page, and tell
+ * nothing above it.
+ */
+static void rmp_region_place(struct rmp_region *region)
 {
-	struct rmp_device *dev;
-	struct rmp_mapping *map;
-	int err = 0;
+	u64 size = clamp_t(u64, folio_size(page_folio(region->pages[0])),
+			   PMD_SIZE, SZ_1G);
 
-	spin_lock(&rmp_map_lock);
-	dev = rmp_map_devices[index];
-	/* Without chunks it is not pinned yet; its owner maps it then. */
-	if (!dev || region->maps[index] || !region->nr_chunks)
-		dev = NULL;
-	else
-		rmp_device_hold(dev);
-	spin_unlock(&rmp_map_lock);
-	if (!dev)
-		return 0;
-
-	map = rmp_mapping_create(region, dev, owner, error);
-	if (IS_ERR(map)) {
-		/* What fails on a device that goes is not to be blamed. */
-		err = READ_ONCE(dev->going) ? 0 : PTR_ERR(map);
-		goto out;
-	}
-
-	spin_lock(&rmp_map_lock);
-	if (rmp_map_devices[index] == dev && !region->maps[index]) {
-		/* Readers see it complete. */
-		smp_store_release(&region->maps[index], map);
-		map = NULL;
-	}
-	spin_unlock(&rmp_map_lock);
-	if (map && !rmp_mapping_destroy(map))
-		region->stuck = true;
-out:
-	rmp_device_put(dev);
-	return err;
+	region->iova = size + (region->addr & (size - 1));
 }
 
-/* Smallest chunk of the devices, in pages; 0 when there is no device. */
-static u32 rmp_map_chunk_pages(void)
+/* The largest pages that all of the memory consists of, as a shift. */
+static u32 rmp_region_page_shift(const struct rmp_region *region)
 {
-	u32 pages = 0;
-	u32 i;
+	struct rmp_fit fit;
+	unsigned long i;
+
+	rmp_fit_begin(&fit, region->iova & PAGE_MASK);
+	for (i = 0; i < region->nr_pages; i++) {
+		rmp_fit_add(&fit, page_to_phys(region->pages[i]), PAGE_SIZE);
+		if (!(i % RMP_CUT_STEP))
+			cond_resched();
+	}
+	return rmp_fit_shift(&fit, (2ULL * SZ_1G - 1) & PAGE_MASK);
+}
+
+/* Largest chunk that all devices can do, as a shift; 0 when there is no device. */
+static u32 rmp_map_chunk_shift(u32 page_shift)
+{
+	u32 shift = 0;
+	u32 i, can;
 
 	lockdep_assert_held(&rmp_map_lock);
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		if (!rmp_map_devices[i])
 			continue;
-		if (!pages || rmp_map_devices[i]->chunk_pages < pages)
-			pages = rmp_map_devices[i]->chunk_pages;
+		can = rmp_capacity_chunk_shift(rmp_map_devices[i], page_shift);
+		if (!shift || can < shift)
+			shift = can;
 	}
-	return pages;
+	return shift;
 }
 
 static int rmp_region_no_device(struct rmpool_error *error)
@@ -105,47 +110,276 @@ static int rmp_region_no_device(struct rmpool_error *error)
 	return -ENODEV;
 }
 
-/* Cuts a pinned region into chunks; from then on devices may map it. */
-static int rmp_region_cut(struct rmp_region *region, struct rmpool_error *error)
+/* Cuts a pinned region into chunks; @small: as if all pages were small. */
+static int rmp_region_cut(struct rmp_region *region, bool small,
+			  struct rmpool_error *error)
 {
-	u64 nr = 0;
-	u32 pages;
+	u32 shift, align;
+	u64 nr;
+
+	rmp_region_place(region);
+	region->page_shift = small ? PAGE_SHIFT : rmp_region_page_shift(region);
 
 	spin_lock(&rmp_map_lock);
-	pages = rmp_map_chunk_pages();
-	if (pages) {
-		nr = DIV_ROUND_UP(region->nr_pages, (u64)pages);
-		region->chunk_shift = PAGE_SHIFT + ilog2(pages);
-		if (nr <= INT_MAX)
-			region->nr_chunks = nr;
-	}
+	shift = rmp_map_chunk_shift(region->page_shift);
 	spin_unlock(&rmp_map_lock);
-
-	if (!pages)
+	if (!shift)
 		return rmp_region_no_device(error);
-	return nr <= INT_MAX ? 0 : -ENOMEM;
+
+	/* So that borders of chunks are borders of pages. */
+	align = min(region->page_shift, shift);
+	region->iova_base = round_down(region->iova, 1ULL << align);
+	region->chunk_shift = shift;
+	nr = ((region->iova - region->iova_base + region->length - 1) >>
+	      shift) + 1;
+	if (nr > INT_MAX)
+		return -ENOMEM;
+	region->nr_chunks = nr;
+	return 0;
+}
+
+/* ----------------------------------------------------------------------- deal */
+
+/* Whether a device has a chunk. The mapping does not go: a device event runs, or
+ * the region is not attached yet.
+ */
+static bool rmp_region_covered(const struct rmp_region *region, u32 chunk)
+{
+	const struct rmp_mapping *map;
+	u32 i;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		map = READ_ONCE(region->maps[i]);
+		if (map && READ_ONCE(map->chunks[chunk].ready))
+			return true;
+	}
+	return false;
+}
+
+/* Takes room for the chunks that no device has, in turn on the devices in @maps. */
+static int rmp_maps_deal(struct rmp_region *region, struct rmp_mapping **maps,
+			 struct rmpool_error *error)
+{
+	u32 next = 0, chunk, i, index;
+
+	for (chunk = 0; chunk < region->nr_chunks; chunk++) {
+		cond_resched();
+		if (rmp_region_covered(region, chunk))
+			continue;
+		for (i = 0; i < RMP_DEVICES_MAX; i++) {
+			index = (next + i) % RMP_DEVICES_MAX;
+			if (maps[index] &&
+			    !rmp_mapping_reserve(maps[index], region, chunk,
+						 error))
+				break;
+		}
+		if (i == RMP_DEVICES_MAX)
+			return -ENOMEM;
+		next = index + 1;
+	}
+	return 0;
+}
+
+/* Takes room on all devices in @maps for all chunks; else deals them. */
+static int rmp_maps_reserve(struct rmp_region *region, struct rmp_mapping **maps,
+			    struct rmpool_error *error)
+{
+	struct rmpool_error last;
+	u32 i, nr = 0;
+	int err = 0;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		nr += !!maps[i];
+	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
+		if (maps[i])
+			err = rmp_mapping_reserve_all(maps[i], region, error);
+	}
+	/* Only for want of room, and if there is a choice. */
+	if (!err || err != -ENOMEM || nr < 2)
+		return err;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (maps[i])
+			rmp_mapping_trim(maps[i]);
+	}
+	region->spread = true;
+	/* The word of the first is the one that tells what all of it needs. */
+	err = rmp_maps_deal(region, maps, &last);
+	if (!err)
+		memset(error, 0, sizeof(*error));
+	return err;
+}
+
+/* ------------------------------------------------------------------------ map */
+
+/* The device of a slot, referenced, if a region is to be mapped on it and is not
+ * yet. @strict: set if that is only since it forces relaxed ordering.
+ */
+static struct rmp_device *rmp_map_device(const struct rmp_region *region,
+					 u32 index, bool *strict)
+{
+	struct rmp_device *dev;
+
+	spin_lock(&rmp_map_lock);
+	dev = rmp_map_devices[index];
+	if (dev && region->maps[index])
+		dev = NULL;
+	if (dev && region->strict && dev->ordering == RMPOOL_ORDERING_FORCED) {
+		*strict = true;
+		dev = NULL;
+	}
+	if (dev)
+		rmp_device_hold(dev);
+	spin_unlock(&rmp_map_lock);
+	return dev;
+}
+
+static void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
+{
+	if (!rmp_mapping_destroy(map))
+		region->stuck = true;
+}
+
+/* Fills a mapping and publishes it. -EAGAIN when its device goes. */
+static int rmp_map_publish(struct rmp_region *region, struct rmp_mapping *map,
+			   bool owner, struct rmpool_error *error)
+{
+	u32 index = map->dev->index;
+	int err;
+
+	err = rmp_mapping_fill(map, region, owner, error);
+	/* What fails on a device that goes is not to be blamed. */
+	if (err && READ_ONCE(map->dev->going))
+		err = -EAGAIN;
+	if (err) {
+		rmp_map_drop(region, map);
+		return err;
+	}
+
+	spin_lock(&rmp_map_lock);
+	if (rmp_map_devices[index] != map->dev)
+		err = -EAGAIN;
+	else if (region->maps[index])
+		err = -EEXIST;
+	else
+		/* Readers see it complete. */
+		smp_store_release(&region->maps[index], map);
+	spin_unlock(&rmp_map_lock);
+	if (err)
+		rmp_map_drop(region, map);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* Maps an attached region on a device that came after it: all of it, or else what
+ * no other device has.
+ */
+static int rmp_region_map_late(struct rmp_region *region, u32 index, bool owner)
+{
+	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
+	struct rmpool_error ignored;
+	struct rmp_mapping *map;
+	struct rmp_device *dev;
+	bool strict;
+	int err;
+
+	dev = rmp_map_device(region, index, &strict);
+	if (!dev)
+		return 0;
+	map = rmp_mapping_alloc(region, dev);
+	rmp_device_put(dev);
+	if (!map)
+		return -ENOMEM;
+
+	err = rmp_mapping_reserve_all(map, region, &ignored);
+	if (err == -ENOMEM && region->spread) {
+		maps[index] = map;
+		rmp_maps_deal(region, maps, &ignored);
+		err = map->mrs ? 0 : -ENOMEM;
+	}
+	if (err) {
+		rmp_map_drop(region, map);
+		return err;
+	}
+	err = rmp_map_publish(region, map, owner, &ignored);
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
+{
+	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
+	bool mapped = false, strict = false;
+	struct rmp_device *dev;
+	int err = 0, ret;
+	u32 i;
+
+	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
+		dev = rmp_map_device(region, i, &strict);
+		if (!dev)
+			continue;
+		maps[i] = rmp_mapping_alloc(region, dev);
+		rmp_device_put(dev);
+		if (!maps[i])
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = rmp_maps_reserve(region, maps, error);
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (!maps[i])
+			continue;
+		if (err || !maps[i]->mrs) {
+			rmp_map_drop(region, maps[i]);
+			continue;
+		}
+		ret = rmp_map_publish(region, maps[i], true, error);
+		if (!ret)
+			mapped = true;
+		else if (ret != -EAGAIN || region->spread)
+			err = ret;
+	}
+	if (err || mapped)
+		return err;
+	if (!strict)
+		return rmp_region_no_device(error);
+	error->reason = RMPOOL_REASON_ORDERING;
+	return -EOPNOTSUPP;
 }
 
 int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 {
-	bool mapped = false;
+	bool small = false;
 	int err;
 	u32 i;
 
-	err = rmp_region_cut(region, error);
+	for (;;) {
+		err = rmp_region_cut(region, small, error);
+		if (!err)
+			err = rmp_region_map(region, error);
+		if (err == -EAGAIN) {
+			/* A device with some of the chunks went. */
+		} else if (!small && region->page_shift > PAGE_SHIFT &&
+			   (err == -E2BIG ||
+			    (err == -ENOMEM && !error->reason))) {
+			small = true;
+		} else {
+			break;
+		}
+		rmp_region_detach(region);
+		region->spread = false;
+		memset(error, 0, sizeof(*error));
+	}
 	if (err)
 		return err;
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		err = rmp_region_map_on(region, i, true, error);
-		if (err)
-			return err;
-	}
 
 	spin_lock(&rmp_map_lock);
-	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		mapped |= !!region->maps[i];
+	region->attached = true;
 	spin_unlock(&rmp_map_lock);
-	return mapped ? 0 : rmp_region_no_device(error);
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		err = rmp_region_map_late(region, i, true);
+		if (err == -EINTR)
+			return err;
+	}
+	return 0;
 }
 
 void rmp_region_detach(struct rmp_region *region)
@@ -155,26 +389,44 @@ void rmp_region_detach(struct rmp_region *region)
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		map = rmp_map_take(region, i);
-		if (map && !rmp_mapping_destroy(map))
-			region->stuck = true;
+		if (map)
+			rmp_map_drop(region, map);
 	}
+}
+
+/* -------------------------------------------------------------------- look up */
+
+/* The chunk of a region on a device, if it is there; RCU is held. */
+static const struct rmp_chunk *rmp_region_chunk(const struct rmp_region *region,
+						u32 dev_index, u64 chunk)
+{
+	const struct rmp_mapping *map;
+
+	/* Pairs with the release in rmp_map_publish(). */
+	map = smp_load_acquire(&region->maps[dev_index]);
+	if (!map || chunk >= map->nr_chunks)
+		return NULL;
+	/* Pairs with the release in rmp_mapping_fill(). */
+	if (!smp_load_acquire(&map->chunks[chunk].ready))
+		return NULL;
+	return &map->chunks[chunk];
 }
 
 u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 		     u64 *iova, u32 *lkey)
 {
-	const struct rmp_mapping *map;
 	u64 at = region->iova + pos;
-	u64 chunk = (at - region->iova_base) >> region->chunk_shift;
-	u64 end = region->iova_base + ((chunk + 1) << region->chunk_shift);
+	u64 index = (at - region->iova_base) >> region->chunk_shift;
+	u64 end = region->iova_base + ((index + 1) << region->chunk_shift);
+	const struct rmp_chunk *chunk;
 	u64 left = 0;
 
 	rcu_read_lock();
-	/* Pairs with the release in rmp_region_map_on(). */
-	map = smp_load_acquire(&region->maps[dev_index]);
-	if (map && pos < region->length) {
+	chunk = pos < region->length ?
+		rmp_region_chunk(region, dev_index, index) : NULL;
+	if (chunk) {
 		*iova = at;
-		*lkey = map->chunks[chunk].lkey;
+		*lkey = chunk->lkey;
 		left = min(end - at, region->length - pos);
 	}
 	rcu_read_unlock();
@@ -183,21 +435,65 @@ u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 
 u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
 {
-	const struct rmp_mapping *map;
-	u32 rkey = 0;
+	const struct rmp_chunk *found;
+	u32 rkey;
 
 	rcu_read_lock();
-	/* Pairs with the release in rmp_region_map_on(). */
-	map = smp_load_acquire(&region->maps[dev_index]);
-	if (map && chunk < region->nr_chunks)
-		rkey = map->chunks[chunk].rkey;
+	found = rmp_region_chunk(region, dev_index, chunk);
+	rkey = found ? found->rkey : 0;
 	rcu_read_unlock();
 	return rkey;
 }
 
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
+{
+	const struct rmp_mapping *map;
+	bool has;
+
+	rcu_read_lock();
+	/* Pairs with the release in rmp_map_publish(). */
+	map = smp_load_acquire(&region->maps[dev_index]);
+	has = map && map->access & (IB_ACCESS_REMOTE_READ |
+				    IB_ACCESS_REMOTE_WRITE);
+	rcu_read_unlock();
+	return has;
+}
+
+void rmp_region_usage(const struct rmp_region *region,
+		      struct rmp_region_usage *usage)
+{
+	const struct rmp_mapping *map;
+	u32 i;
+
+	memset(usage, 0, sizeof(*usage));
+	rcu_read_lock();
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		/* Pairs with the release in rmp_map_publish(). */
+		map = smp_load_acquire(&region->maps[i]);
+		if (!map)
+			continue;
+		usage->devices++;
+		usage->mrs += READ_ONCE(map->mrs);
+		usage->pages += READ_ONCE(map->pages);
+	}
+	rcu_read_unlock();
+}
+
+/* -------------------------------------------------------------- device events */
+
+static bool rmp_region_attached(struct rmp_region *region)
+{
+	bool attached;
+
+	/* Else its owner looks for the device when it is. */
+	spin_lock(&rmp_map_lock);
+	attached = region->attached;
+	spin_unlock(&rmp_map_lock);
+	return attached && !READ_ONCE(region->dead);
+}
+
 void rmp_region_device_added(struct rmp_device *dev)
 {
-	struct rmpool_error ignored;
 	struct rmp_region *region;
 	unsigned long id = 0;
 	bool any = false;
@@ -209,9 +505,8 @@ void rmp_region_device_added(struct rmp_device *dev)
 	spin_unlock(&rmp_map_lock);
 
 	for (; (region = rmp_region_next(&id)); id++) {
-		if (!READ_ONCE(region->dead) && !rmp_region_stale(region)) {
-			err = rmp_region_map_on(region, dev->index, false,
-						&ignored);
+		if (rmp_region_attached(region) && !rmp_region_stale(region)) {
+			err = rmp_region_map_late(region, dev->index, false);
 			if (err)
 				pr_warn_ratelimited("%s: region %llu not mapped: error %d\n",
 						    dev_name(&dev->ibdev->dev),
@@ -223,6 +518,27 @@ void rmp_region_device_added(struct rmp_device *dev)
 	}
 	if (any)
 		rmp_segments_changed();
+}
+
+/* Chunks that no device has any more, to those that are left. */
+static void rmp_region_cover(struct rmp_region *region)
+{
+	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+	struct rmpool_error error = {};
+	int err;
+	u32 i;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		maps[i] = READ_ONCE(region->maps[i]);
+	err = rmp_maps_deal(region, maps, &error);
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (maps[i])
+			err = rmp_mapping_fill(maps[i], region, false, &error) ?:
+			      err;
+	}
+	if (err)
+		pr_warn_ratelimited("region %llu is on no device in part: error %d\n",
+				    region->id, err);
 }
 
 void rmp_region_device_removed(struct rmp_device *dev)
@@ -253,8 +569,9 @@ void rmp_region_device_removed(struct rmp_device *dev)
 	synchronize_rcu();
 	list_for_each_entry_safe(map, next, &maps, node) {
 		region = map->region;
-		if (!rmp_mapping_destroy(map))
-			region->stuck = true;
+		rmp_map_drop(region, map);
+		if (region->spread && rmp_region_attached(region))
+			rmp_region_cover(region);
 		rmp_region_put(region);
 	}
 	rmp_segments_changed();

@@ -7,7 +7,9 @@
 /* Part of the region room. */
 
 /* Cuts a pinned region that is in the table of regions into chunks, and maps
- * it on all devices or none. -ENODEV when there is none, -EINTR.
+ * it on all devices, or, if one has no room for all of it, each chunk on one. What
+ * was done when it fails is taken back by rmp_region_detach(). -ENODEV when there
+ * is no device, -EOPNOTSUPP when none can do strict order, -EINTR, -ENOMEM.
  */
 int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error);
 /* When its last reference is gone; sets @stuck if a device kept its memory. */

@@ -37,6 +37,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "chardev.h"
+#include "pin.h"
 #include "ring.h"
 #include "segment.h"
 #include "transfer.h"
@@ -192,6 +193,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 static int ioc_info(struct rmp_file *file, void *arg)
 {
 	struct rmpool_info *info = arg;
+	struct rmp_pinned pinned;
 	struct rmp_device *dev;
 	struct rmp_port port;
 	u32 i;
@@ -215,6 +217,11 @@ static int ioc_info(struct rmp_file *file, void *arg)
 	info->memlock = rlimit(RLIMIT_MEMLOCK);
 	if (info->memlock == RLIM_INFINITY || capable(CAP_IPC_LOCK))
 		info->memlock = U64_MAX;
+	rmp_pinned_get(&file->mem, &pinned);
+	info->user_pinned = pinned.user;
+	info->user_limit = pinned.user_limit;
+	info->node_pinned = pinned.node;
+	info->node_limit = pinned.node_limit;
 	memcpy(info->uuid, &rmp_uuid, sizeof(info->uuid));
 	rmp_node_name(info->node_name);
 	strscpy(info->module_version, RMPOOL_VERSION,
@@ -348,7 +355,7 @@ static int ioc_region_add(struct rmp_file *file, void *arg)
 
 	add->handle = 0;
 	memset(&add->error, 0, sizeof(add->error));
-	if (add->flags || add->reserved || add->reserved2 ||
+	if (add->reserved || add->reserved2 ||
 	    add->access & ~RMPOOL_ACCESS_ALL)
 		return -EINVAL;
 	if (add->segment) {
@@ -531,14 +538,16 @@ struct rmp_ioctl {
 	void (*undo)(struct rmp_file *file, const void *arg);
 };
 
+#define RMP_IOCTL_MIN(name, min, fn, undo) \
+	[_IOC_NR(RMPOOL_IOC_##name)] = { RMPOOL_IOC_##name, min, fn, undo }
 #define RMP_IOCTL_UNDO(name, fn, undo) \
-	[_IOC_NR(RMPOOL_IOC_##name)] = { \
-		RMPOOL_IOC_##name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo \
-	}
+	RMP_IOCTL_MIN(name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo)
 #define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
+/* It has grown since. */
+#define RMP_INFO_MIN		offsetof(struct rmpool_info, user_pinned)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
-	RMP_IOCTL(INFO, ioc_info),
+	RMP_IOCTL_MIN(INFO, RMP_INFO_MIN, ioc_info, NULL),
 	RMP_IOCTL(RING_SETUP, ioc_ring_setup),
 	RMP_IOCTL_UNDO(SEGMENT_CREATE, ioc_segment_create, undo_segment_create),
 	RMP_IOCTL(SEGMENT_DELETE, ioc_segment_delete),

@@ -20,13 +20,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
 #include "device.h"
+#include "capacity.h"
 #include "port.h"
 #include "regqp.h"
 
@@ -34,18 +34,6 @@
  * register memory, is tried again.
  */
 #define RMP_DEVICE_RETRY	(5 * HZ)
-/* Responder resources travel in 8 bits, and 128 is what devices have. */
-#define RMP_READ_LIMIT		128U
-
-/* Pages of a chunk at most: its table is made in one go, in some ten microseconds,
- * whatever the device could take.
- */
-#define RMP_CHUNK_PAGES		4096U
-
-static unsigned int max_chunk_pages;
-module_param(max_chunk_pages, uint, 0444);
-MODULE_PARM_DESC(max_chunk_pages,
-		 "Most pages of one memory region of a device (0: what it can, up to 4096)");
 
 static DEFINE_MUTEX(rmp_event_lock);
 static DEFINE_SPINLOCK(rmp_slot_lock);
@@ -280,20 +268,6 @@ static bool rmp_device_suits(const struct ib_device *ibdev)
 	       ibdev->phys_port_cnt && !rdma_cap_ib_switch(ibdev);
 }
 
-static void rmp_device_limits(struct rmp_device *dev)
-{
-	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
-	u32 pages = min_t(u32, attrs->max_fast_reg_page_list_len,
-			  RMP_CHUNK_PAGES);
-
-	if (max_chunk_pages)
-		pages = min(pages, max_chunk_pages);
-	dev->chunk_pages = rounddown_pow_of_two(pages);
-	dev->read_limit = min3((u32)attrs->max_qp_rd_atom,
-			       (u32)attrs->max_qp_init_rd_atom,
-			       RMP_READ_LIMIT);
-}
-
 static int rmp_device_alloc_pds(struct rmp_device *dev)
 {
 	dev->ctrl_pd = ib_alloc_pd(dev->ibdev, 0);
@@ -333,7 +307,7 @@ static struct rmp_device *rmp_device_alloc(struct ib_device *ibdev)
 	spin_lock_init(&dev->port_lock);
 	INIT_DELAYED_WORK(&dev->refresh, rmp_device_refresh);
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, rmp_device_event);
-	rmp_device_limits(dev);
+	rmp_capacity_init(dev);
 
 	err = rmp_device_alloc_pds(dev);
 	if (err)

@@ -4,6 +4,7 @@
 
 #include <linux/kref.h>
 #include <linux/socket.h>
+#include <linux/rmpool_netlink.h>
 #include <rdma/ib_verbs.h>
 #include "rmpool.h"
 
@@ -43,8 +44,12 @@ struct rmp_port {
  * @data_pd: for regions and data queue pairs (one trust group by now)
  * @node: NUMA node or NUMA_NO_NODE
  * @chunk_pages: pages in one fast-registration MR
+ * @page_sizes: that such a page can have, a mask with PAGE_SIZE and above
  * @read_limit: RDMA reads in flight per QP, as target and as initiator
- * @mrs: memory regions in use
+ * @ordering: ON, FORCED or UNSUPPORTED; see rmp_capacity_ordering()
+ * @capacity_lock: of @mrs and @pages
+ * @mrs: memory regions in use (READ_ONCE/WRITE_ONCE)
+ * @pages: pages of those (READ_ONCE/WRITE_ONCE)
  * @going: it is being removed: begin nothing new on it (READ_ONCE)
  *
  * A reference keeps the PDs and the ib_device usable. It must be given back
@@ -57,8 +62,12 @@ struct rmp_device {
 	struct ib_pd *data_pd;
 	int node;
 	u32 chunk_pages;
+	u64 page_sizes;
 	u8 read_limit;
-	atomic64_t mrs;
+	enum rmpool_ordering ordering;
+	spinlock_t capacity_lock;	/* see above */
+	u64 mrs;
+	u64 pages;
 	bool going;
 	/* the rest belongs to device.c */
 	struct kref ref;

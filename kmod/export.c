@@ -317,7 +317,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 		return keys_write_bare(w, &run);
 	}
 	for (; at->device < RMP_DEVICES_MAX; at->device++, at->chunk = 0) {
-		if (!run.access || !rmp_region_rkey(region, at->device, 0))
+		if (!run.access || !rmp_region_has_rkeys(region, at->device))
 			continue;
 		any = true;
 		while (at->chunk < region->nr_chunks) {

@@ -435,6 +435,9 @@ u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 	row = hweight32(keys->devices & (BIT(device) - 1));
 	*rkey = keys->keys[(u64)row * rr->nr_chunks + (at >> rr->chunk_shift)];
 	rcu_read_unlock();
+	/* The chunk is on other devices. */
+	if (!*rkey)
+		return 0;
 	*iova = rr->iova + pos;
 	left = (1ULL << rr->chunk_shift) - (at & ((1ULL << rr->chunk_shift) - 1));
 	return min(left, rr->length - pos);

@@ -24,7 +24,8 @@
  * @rcu: freed after a grace period
  * @devices: bit mask of the peer's devices that have keys here
  * @usable: of those, the ones that were not dropped since
- * @keys: the region's nr_chunks per device, devices in ascending order
+ * @keys: the region's nr_chunks per device, devices in ascending order; 0 where a
+ *	device does not have the chunk
  */
 struct rmp_rkeys {
 	struct rcu_head rcu;
@@ -165,7 +166,7 @@ void rmp_rregion_free(struct rmp_rregion *rr);
  * @rkey: out
  *
  * Returns the bytes from @pos to the end of its chunk (or of the region), 0
- * when it has no key on that device. Any context, no lock.
+ * when that has no key on that device. Any context, no lock.
  */
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey);

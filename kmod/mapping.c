@@ -8,31 +8,64 @@
  * address in the iova space of the region, which is the same on all devices
  * and does not tell where the memory is in the process.
  *
- * Relaxed ordering is not asked for: devices that have it set it by themselves
- * in MRs of this kind, and may refuse a request that names it. On iWARP the
- * target of a read would need remote write access as well.
+ * The page size of an MR is chosen when its DMA addresses are known: the largest
+ * that they allow and the device has. How many pages that takes is told from
+ * the memory itself before, so that room for them can be taken on all devices
+ * before any work is done; without an IOMMU that is exact. With one, it may take
+ * fewer or more, and then the room is put right.
  *
- * Locking: none. A mapping has one user until it is published, and one again
- * when it is taken back; in between it does not change.
+ * On iWARP the target of a read would need remote write access as well.
+ *
+ * Locking: none. A mapping has one writer: its maker until it is published, then
+ * the thread that handles device events, and whoever takes it back. Ready chunks
+ * do not change, readers look at @ready first.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include "fit.h"
+#include "capacity.h"
 #include "mapping.h"
 #include "segment.h"
 
 /* MRs registered with one call. */
 #define RMP_MAPPING_STEP	64U
 
-static int rmp_mapping_access(const struct rmp_region *region)
+/* Where a chunk is: device addresses, and pages of the region. */
+struct rmp_piece {
+	u64 start;
+	u64 length;
+	unsigned long first;
+	unsigned long nr;
+};
+
+static void rmp_chunk_piece(const struct rmp_region *region, u32 index,
+			    struct rmp_piece *piece)
+{
+	u64 base = region->iova_base + ((u64)index << region->chunk_shift);
+	u64 end = min(base + (1ULL << region->chunk_shift),
+		      region->iova + region->length);
+
+	piece->start = max(base, region->iova);
+	piece->length = end - piece->start;
+	piece->first = (piece->start >> PAGE_SHIFT) -
+		       (region->iova >> PAGE_SHIFT);
+	piece->nr = ((end - 1) >> PAGE_SHIFT) -
+		    (piece->start >> PAGE_SHIFT) + 1;
+}
+
+static int rmp_mapping_access(const struct rmp_region *region,
+			      const struct rmp_device *dev)
 {
 	int access = 0;
 
 	if (region->access & (RMPOOL_ACCESS_LOCAL_WRITE |
 			      RMPOOL_ACCESS_REMOTE_WRITE))
 		access |= IB_ACCESS_LOCAL_WRITE;
+	if (!region->strict && rmp_capacity_ordering(dev) == RMPOOL_ORDERING_ON)
+		access |= IB_ACCESS_RELAXED_ORDERING;
 	/* Nobody is told the keys of a region that is not published. */
 	if (!region->segment || READ_ONCE(region->segment->dead))
 		return access;
@@ -43,46 +76,165 @@ static int rmp_mapping_access(const struct rmp_region *region)
 	return access;
 }
 
+/* ----------------------------------------------------------------------- room */
+
+/* Pages of the MR of a chunk, told from the memory. */
+static u64 rmp_chunk_pages(const struct rmp_region *region, u32 index,
+			   const struct rmp_device *dev)
+{
+	struct rmp_piece piece;
+	struct rmp_fit fit;
+	unsigned long i;
+
+	rmp_chunk_piece(region, index, &piece);
+	rmp_fit_begin(&fit, piece.start & PAGE_MASK);
+	for (i = 0; i < piece.nr; i++)
+		rmp_fit_add(&fit, page_to_phys(region->pages[piece.first + i]),
+			    PAGE_SIZE);
+	return rmp_fit_pages(&fit, rmp_fit_shift(&fit, dev->page_sizes));
+}
+
+/* Counts what was taken on, or is given back to, the device. */
+static void rmp_mapping_count(struct rmp_mapping *map, s64 mrs, s64 pages)
+{
+	WRITE_ONCE(map->mrs, map->mrs + mrs);
+	WRITE_ONCE(map->pages, map->pages + pages);
+}
+
+int rmp_mapping_reserve(struct rmp_mapping *map, const struct rmp_region *region,
+			u32 index, struct rmpool_error *error)
+{
+	u64 pages = rmp_chunk_pages(region, index, map->dev);
+	int err;
+
+	if (pages > map->dev->chunk_pages)
+		return -E2BIG;
+	err = rmp_capacity_take(map->dev, 1, pages, error);
+	if (err)
+		return err;
+	map->chunks[index].pages = pages;
+	rmp_mapping_count(map, 1, pages);
+	return 0;
+}
+
+int rmp_mapping_reserve_all(struct rmp_mapping *map,
+			    const struct rmp_region *region,
+			    struct rmpool_error *error)
+{
+	u64 pages, all = 0;
+	int err;
+	u32 i;
+
+	for (i = 0; i < map->nr_chunks; i++) {
+		pages = rmp_chunk_pages(region, i, map->dev);
+		if (pages > map->dev->chunk_pages) {
+			err = -E2BIG;
+			goto err_pages;
+		}
+		map->chunks[i].pages = pages;
+		all += pages;
+		cond_resched();
+	}
+	err = rmp_capacity_take(map->dev, map->nr_chunks, all, error);
+	if (err)
+		goto err_pages;
+	rmp_mapping_count(map, map->nr_chunks, all);
+	return 0;
+
+err_pages:
+	/* Nothing was taken for any. */
+	while (i--)
+		map->chunks[i].pages = 0;
+	return err;
+}
+
+static void rmp_chunk_give(struct rmp_mapping *map, struct rmp_chunk *chunk)
+{
+	rmp_capacity_give(map->dev, 1, chunk->pages);
+	rmp_mapping_count(map, -1, -(s64)chunk->pages);
+	chunk->pages = 0;
+}
+
+/* It takes @pages in fact. */
+static int rmp_chunk_correct(struct rmp_mapping *map, struct rmp_chunk *chunk,
+			     u64 pages, struct rmpool_error *error)
+{
+	int err;
+
+	if (pages > map->dev->chunk_pages)
+		return -E2BIG;
+	if (pages > chunk->pages) {
+		err = rmp_capacity_take(map->dev, 0, pages - chunk->pages, error);
+		if (err)
+			return err;
+	} else if (pages < chunk->pages) {
+		rmp_capacity_give(map->dev, 0, chunk->pages - pages);
+	}
+	rmp_mapping_count(map, 0, (s64)pages - chunk->pages);
+	chunk->pages = pages;
+	return 0;
+}
+
+/* ------------------------------------------------------------- map and unmap */
+
+/* The page size for the DMA addresses of a chunk, as a shift; 0: none. */
+static u32 rmp_chunk_fit(struct rmp_chunk *chunk, const struct rmp_piece *piece,
+			 u64 sizes, u64 *pages)
+{
+	struct scatterlist *sg;
+	struct rmp_fit fit;
+	u32 shift;
+	int i;
+
+	rmp_fit_begin(&fit, piece->start);
+	for_each_sgtable_dma_sg(&chunk->sgt, sg, i)
+		rmp_fit_add(&fit, sg_dma_address(sg), sg_dma_len(sg));
+	shift = rmp_fit_shift(&fit, sizes);
+	if (shift)
+		*pages = rmp_fit_pages(&fit, shift);
+	return shift;
+}
+
 static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
-			 u32 index)
+			 u32 index, struct rmpool_error *error)
 {
 	struct rmp_chunk *chunk = &map->chunks[index];
 	struct ib_device *ibdev = map->dev->ibdev;
-	unsigned long first, nr;
-	u64 base, start, end;
+	struct rmp_piece piece;
 	struct ib_mr *mr;
 	int err, n;
+	u64 pages;
+	u32 shift;
 
-	base = region->iova_base + ((u64)index << region->chunk_shift);
-	start = max(base, region->iova);
-	end = min(base + (1ULL << region->chunk_shift),
-		  region->iova + region->length);
-	first = (unsigned long)index << (region->chunk_shift - PAGE_SHIFT);
-	nr = min(1UL << (region->chunk_shift - PAGE_SHIFT),
-		 region->nr_pages - first);
-
+	rmp_chunk_piece(region, index, &piece);
 	err = sg_alloc_table_from_pages_segment(&chunk->sgt,
-						region->pages + first, nr,
-						start - base, end - start,
+						region->pages + piece.first,
+						piece.nr,
+						offset_in_page(piece.start),
+						piece.length,
 						ib_dma_max_seg_size(ibdev),
 						GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
-	err = ib_dma_map_sgtable_attrs(ibdev, &chunk->sgt, map->dir, 0);
+	err = ib_dma_map_sgtable_attrs(ibdev, &chunk->sgt, map->dir, map->attrs);
 	if (err)
 		goto err_table;
 
-	mr = ib_alloc_mr(map->dev->data_pd, IB_MR_TYPE_MEM_REG, nr);
+	shift = rmp_chunk_fit(chunk, &piece, map->dev->page_sizes, &pages);
+	err = shift ? rmp_chunk_correct(map, chunk, pages, error) : -EIO;
+	if (err)
+		goto err_unmap;
+	mr = ib_alloc_mr(map->dev->data_pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(mr)) {
 		err = PTR_ERR(mr);
 		goto err_unmap;
 	}
-	n = ib_map_mr_sg(mr, chunk->sgt.sgl, chunk->sgt.nents, NULL, PAGE_SIZE);
-	if (n != (int)chunk->sgt.nents || mr->length != end - start) {
+	n = ib_map_mr_sg(mr, chunk->sgt.sgl, chunk->sgt.nents, NULL, 1U << shift);
+	if (n != (int)chunk->sgt.nents || mr->length != piece.length) {
 		err = n < 0 ? n : -EIO;
 		goto err_mr;
 	}
-	mr->iova = start;
+	mr->iova = piece.start;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	chunk->mr = mr;
 
@@ -94,7 +246,7 @@ static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
 err_mr:
 	ib_dereg_mr(mr);
 err_unmap:
-	ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir, 0);
+	ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir, map->attrs);
 err_table:
 	sg_free_table(&chunk->sgt);
 	return err;
@@ -108,14 +260,17 @@ static bool rmp_chunk_unmap(struct rmp_mapping *map, struct rmp_chunk *chunk)
 	if (ib_dereg_mr(chunk->mr))
 		return false;
 	if (!ib_uses_virt_dma(ibdev)) {
-		ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir, 0);
+		ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir,
+					   map->attrs);
 		sg_free_table(&chunk->sgt);
 	}
 	return true;
 }
 
+/* Maps the @nr chunks in @todo and makes them ready. */
 static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
-			    u32 first, u32 nr, int access, bool owner)
+			    const u32 *todo, u32 nr, bool owner,
+			    struct rmpool_error *error)
 {
 	struct ib_mr *mrs[RMP_MAPPING_STEP];
 	struct rmp_chunk *chunk;
@@ -128,97 +283,109 @@ static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
 			return -ENODEV;
 		if (owner && signal_pending(current))
 			return -EINTR;
-		err = rmp_chunk_map(map, region, first + i);
+		err = rmp_chunk_map(map, region, todo[i], error);
 		if (err)
 			return err;
-		mrs[i] = map->chunks[first + i].mr;
+		mrs[i] = map->chunks[todo[i]].mr;
 	}
-	err = rmp_device_reg_mrs(map->dev, mrs, nr, access);
+	err = rmp_device_reg_mrs(map->dev, mrs, nr, map->access);
 	if (err)
 		return err;
 
 	for (i = 0; i < nr; i++) {
-		chunk = &map->chunks[first + i];
+		chunk = &map->chunks[todo[i]];
 		chunk->lkey = chunk->mr->lkey;
-		if (access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE))
+		if (map->access & (IB_ACCESS_REMOTE_READ |
+				   IB_ACCESS_REMOTE_WRITE))
 			chunk->rkey = chunk->mr->rkey;
 	}
 	return 0;
 }
 
-static int rmp_mapping_reserve(struct rmp_device *dev, u32 nr,
-			       struct rmpool_error *error)
+int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
+		     bool owner, struct rmpool_error *error)
 {
-	int max = dev->ibdev->attrs.max_mr;
-	s64 used = atomic64_read(&dev->mrs);
+	u32 todo[RMP_MAPPING_STEP];
+	u32 i = 0, n;
+	int err;
 
-	/* As with the charge: what does not fit must not refuse what does. */
-	do {
-		if (max > 0 && used + nr > max) {
-			error->reason = RMPOOL_REASON_DEVICE_MRS;
-			error->limit = max;
-			error->used = used;
-			error->need = nr;
-			return -ENOMEM;
+	while (i < map->nr_chunks) {
+		for (n = 0; i < map->nr_chunks && n < RMP_MAPPING_STEP; i++) {
+			if (map->chunks[i].pages && !map->chunks[i].mr)
+				todo[n++] = i;
 		}
-	} while (!atomic64_try_cmpxchg(&dev->mrs, &used, used + nr));
+		cond_resched();
+		if (!n)
+			continue;
+		err = rmp_mapping_step(map, region, todo, n, owner, error);
+		if (err) {
+			if (!rmp_mapping_trim(map))
+				region->stuck = true;
+			return err;
+		}
+	}
+	for (i = 0; i < map->nr_chunks; i++) {
+		/* Pairs with the acquire loads of readers. */
+		if (map->chunks[i].mr && !map->chunks[i].ready)
+			smp_store_release(&map->chunks[i].ready, true);
+		cond_resched();
+	}
 	return 0;
 }
 
-bool rmp_mapping_destroy(struct rmp_mapping *map)
+bool rmp_mapping_trim(struct rmp_mapping *map)
 {
+	struct rmp_chunk *chunk;
 	bool safe = true;
 	u32 i;
 
 	for (i = 0; i < map->nr_chunks; i++) {
-		if (map->chunks[i].mr && !rmp_chunk_unmap(map, &map->chunks[i]))
-			safe = false;
+		chunk = &map->chunks[i];
 		cond_resched();
+		if (!chunk->pages || chunk->ready)
+			continue;
+		if (chunk->mr && !rmp_chunk_unmap(map, chunk))
+			safe = false;
+		chunk->mr = NULL;
+		rmp_chunk_give(map, chunk);
 	}
 	if (!safe)
 		pr_warn_ratelimited("%s: memory regions could not be freed\n",
 				    dev_name(&map->dev->ibdev->dev));
-	atomic64_sub(map->nr_chunks, &map->dev->mrs);
+	return safe;
+}
+
+bool rmp_mapping_destroy(struct rmp_mapping *map)
+{
+	bool safe;
+	u32 i;
+
+	for (i = 0; i < map->nr_chunks; i++) {
+		map->chunks[i].ready = false;
+		cond_resched();
+	}
+	safe = rmp_mapping_trim(map);
 	rmp_device_put(map->dev);
 	kvfree(map);
 	return safe;
 }
 
-struct rmp_mapping *rmp_mapping_create(struct rmp_region *region,
-				       struct rmp_device *dev, bool owner,
-				       struct rmpool_error *error)
+struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
+				      struct rmp_device *dev)
 {
-	int access = rmp_mapping_access(region);
 	struct rmp_mapping *map;
-	u32 i, n;
-	int err;
-
-	if (1UL << (region->chunk_shift - PAGE_SHIFT) > dev->chunk_pages)
-		return ERR_PTR(-EOPNOTSUPP);
 
 	map = kvzalloc(struct_size(map, chunks, region->nr_chunks),
 		       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!map)
-		return ERR_PTR(-ENOMEM);
-	err = rmp_mapping_reserve(dev, region->nr_chunks, error);
-	if (err) {
-		kvfree(map);
-		return ERR_PTR(err);
-	}
+		return NULL;
 	rmp_device_hold(dev);
 	map->dev = dev;
-	map->dir = access & IB_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
-						    DMA_TO_DEVICE;
+	map->access = rmp_mapping_access(region, dev);
+	map->dir = map->access & IB_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
+							 DMA_TO_DEVICE;
+	if (map->access & IB_ACCESS_RELAXED_ORDERING)
+		map->attrs = DMA_ATTR_WEAK_ORDERING;
 	map->nr_chunks = region->nr_chunks;
-
-	for (i = 0; i < map->nr_chunks; i += n) {
-		n = min(map->nr_chunks - i, RMP_MAPPING_STEP);
-		err = rmp_mapping_step(map, region, i, n, access, owner);
-		if (err) {
-			if (!rmp_mapping_destroy(map))
-				region->stuck = true;
-			return ERR_PTR(err);
-		}
-	}
 	return map;
 }

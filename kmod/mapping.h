@@ -15,40 +15,69 @@
  * @sgt: its DMA addresses; kept only where unmapping needs them
  * @lkey: for local use
  * @rkey: for peers, 0 without remote access
+ * @pages: of the MR, for which room was taken on the device; 0: the chunk is not
+ *	to be on this device
+ * @ready: the device can reach it, and all above stays as it is (acquire/release)
  */
 struct rmp_chunk {
 	struct ib_mr *mr;
 	struct sg_table sgt;
 	u32 lkey;
 	u32 rkey;
+	u32 pages;
+	bool ready;
 };
 
 /**
- * struct rmp_mapping - a region on one device
+ * struct rmp_mapping - a region on one device, or those chunks of it that found
+ * room there
  * @dev: referenced
  * @region: referenced only while @node is in a list
- * @node: used by region.c
+ * @node: used by attach.c
+ * @access: IB_ACCESS_* of the MRs
  * @dir: of DMA
- * @nr_chunks: how many there are
+ * @attrs: of DMA
+ * @mrs: taken on the device (READ_ONCE/WRITE_ONCE)
+ * @pages: taken on the device (READ_ONCE/WRITE_ONCE)
+ * @nr_chunks: of the region
  * @chunks: by index
+ *
+ * Made in three steps: empty; with room for chunks; filled. The last two may be
+ * repeated for further chunks, also while others read the ready ones.
  */
 struct rmp_mapping {
 	struct rmp_device *dev;
 	struct rmp_region *region;
 	struct list_head node;
+	int access;
 	enum dma_data_direction dir;
+	unsigned long attrs;
+	u64 mrs;
+	u64 pages;
 	u32 nr_chunks;
 	struct rmp_chunk chunks[];
 };
 
-/* Maps a pinned region whole; ERR_PTR: -ENODEV when the device goes, -EINTR
- * when @owner says that the owner waits for it and a signal is pending,
- * -EOPNOTSUPP when its chunks are too large for the device, -ENOMEM (with
- * @error, if a limit was met), or what the device says. Sleeps.
+/* An empty one for a region that was cut, or NULL: no memory. */
+struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
+				      struct rmp_device *dev);
+/* Takes room for one chunk, or for all at once. -ENOMEM with the limit in @error;
+ * -E2BIG: a chunk has more pages than the device can take in one MR. May sleep.
  */
-struct rmp_mapping *rmp_mapping_create(struct rmp_region *region,
-				       struct rmp_device *dev, bool owner,
-				       struct rmpool_error *error);
+int rmp_mapping_reserve(struct rmp_mapping *map, const struct rmp_region *region,
+			u32 index, struct rmpool_error *error);
+int rmp_mapping_reserve_all(struct rmp_mapping *map,
+			    const struct rmp_region *region,
+			    struct rmpool_error *error);
+/* Maps what there is room for: all of it, or nothing more than there was, and then
+ * the room is given back. -ENODEV when the device goes, -EINTR when @owner says
+ * that the owner waits for it and a signal is pending, -E2BIG as above, -ENOMEM
+ * (with @error, if a limit was met), or what the device says. Sleeps.
+ */
+int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
+		     bool owner, struct rmpool_error *error);
+/* Takes back what is not ready. False: the device may still reach it. */
+bool rmp_mapping_trim(struct rmp_mapping *map);
 /* Returns when the device cannot reach the memory any more; false: it may. */
 bool rmp_mapping_destroy(struct rmp_mapping *map);
 

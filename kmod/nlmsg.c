@@ -11,6 +11,7 @@
 #include <linux/pid.h>
 #include <linux/string.h>
 #include <linux/uidgid.h>
+#include "capacity.h"
 #include "nlmsg.h"
 
 static void *rmp_nl_begin(const struct rmp_nl_msg *msg)
@@ -102,6 +103,8 @@ int rmp_nl_fill_device(const struct rmp_nl_msg *msg, struct rmp_device *dev,
 		       const struct rmp_port *port)
 {
 	struct sk_buff *skb = msg->skb;
+	u64 pages = rmp_capacity_pages();
+	u64 mrs = rmp_capacity_mrs(dev);
 	char name[IB_DEVICE_NAME_MAX];
 	void *hdr;
 
@@ -130,9 +133,17 @@ int rmp_nl_fill_device(const struct rmp_nl_msg *msg, struct rmp_device *dev,
 		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_CHUNK,
 			       (u64)dev->chunk_pages << PAGE_SHIFT) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_MAX_MR,
-			       max(dev->ibdev->attrs.max_mr, 0)) ||
+			       mrs == U64_MAX ? 0 : mrs) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_MRS,
-			       atomic64_read(&dev->mrs)) ||
+			       READ_ONCE(dev->mrs)) ||
+		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_MAX_PAGES,
+			       pages == U64_MAX ? 0 : pages) ||
+		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_PAGES,
+			       READ_ONCE(dev->pages)) ||
+		rmp_nl_put_u64(skb, RMPOOL_A_DEVICE_PAGE_SIZES,
+			       dev->page_sizes) ||
+		nla_put_u32(skb, RMPOOL_A_DEVICE_ORDERING,
+			    rmp_capacity_ordering(dev)) ||
 		nla_put_u8(skb, RMPOOL_A_DEVICE_USABLE, !port->why) ||
 		rmp_nl_put_text(skb, RMPOOL_A_DEVICE_WHY, port->why));
 }
@@ -227,15 +238,14 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		       const struct rmp_region *region)
 {
 	struct rmp_segment *segment = READ_ONCE(region->segment);
+	struct rmp_region_usage usage;
 	struct sk_buff *skb = msg->skb;
-	u32 i, devices = 0;
 	void *hdr;
 
 	/* A region outlives its segment's name, as a local one. */
 	if (segment && READ_ONCE(segment->dead))
 		segment = NULL;
-	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		devices += !!READ_ONCE(region->maps[i]);
+	rmp_region_usage(region, &usage);
 
 	hdr = rmp_nl_begin(msg);
 	if (!hdr)
@@ -250,7 +260,9 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_LENGTH, region->length) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_ACCESS, region->access) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_CHUNKS, region->nr_chunks) ||
-		nla_put_u32(skb, RMPOOL_A_REGION_DEVICES, devices) ||
+		nla_put_u32(skb, RMPOOL_A_REGION_DEVICES, usage.devices) ||
+		rmp_nl_put_u64(skb, RMPOOL_A_REGION_MRS, usage.mrs) ||
+		rmp_nl_put_u64(skb, RMPOOL_A_REGION_PAGES, usage.pages) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_STATE,
 			    READ_ONCE(region->state)) ||
 		rmp_nl_put_owner(skb, region->mem->pid, region->mem->uid));

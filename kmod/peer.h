@@ -144,6 +144,8 @@ int rmp_peer_walk(const char *after,
 /* Devices came, went or changed (from main.c). */
 void rmp_peer_device_removed(struct rmp_device *dev);
 void rmp_peer_device_changed(struct rmp_device *dev);
+/* Regions of this node can be reached through other devices than before. */
+void rmp_peer_regions_changed(void);
 
 /**
  * struct rmp_node - settings of this node

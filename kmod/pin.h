@@ -6,10 +6,32 @@
 
 /* Part of the region room. */
 
-/* Charges @nr pages to RLIMIT_MEMLOCK; -ENOMEM with the limit in @error. */
-int rmp_charge(struct mm_struct *mm, unsigned long nr,
+/* What a user has pinned; NULL: no memory. One for all who ask for the same. */
+struct rmp_user *rmp_user_get(kuid_t uid);
+void rmp_user_put(struct rmp_user *user);
+
+/* Charges @nr pages to the owner, the user and the node; all or nothing. -ENOMEM
+ * with the limit in @error.
+ */
+int rmp_charge(struct rmp_memory *mem, unsigned long nr,
 	       struct rmpool_error *error);
-void rmp_uncharge(struct mm_struct *mm, unsigned long nr);
+void rmp_uncharge(struct rmp_memory *mem, unsigned long nr);
+
+/**
+ * struct rmp_pinned - limits of pinned memory and what is in use, in bytes
+ * @user: by the user of a file
+ * @user_limit: of each user, U64_MAX: none
+ * @node: by all
+ * @node_limit: of the node, U64_MAX: none
+ */
+struct rmp_pinned {
+	u64 user;
+	u64 user_limit;
+	u64 node;
+	u64 node_limit;
+};
+
+void rmp_pinned_get(const struct rmp_memory *mem, struct rmp_pinned *pinned);
 
 /* Pins @nr pages of the caller from @addr (page aligned) on, for long. What was
  * pinned is counted in @pinned, also when it fails; @bad is the address where.

@@ -65,7 +65,7 @@ static void rmp_region_release(struct work_struct *work)
 			  region->access & (RMPOOL_ACCESS_LOCAL_WRITE |
 					    RMPOOL_ACCESS_REMOTE_WRITE));
 	kvfree(region->pages);
-	rmp_uncharge(mem->mm, region->nr_pages);
+	rmp_uncharge(mem, region->nr_pages);
 	atomic64_sub(region->nr_pages, &mem->pinned_pages);
 	if (region->segment)
 		rmp_segment_put(region->segment);
@@ -144,7 +144,8 @@ static int rmp_region_check(const struct rmpool_region_add *arg,
 {
 	u64 end;
 
-	if (arg->access & ~RMPOOL_ACCESS_ALL)
+	if (arg->access & ~RMPOOL_ACCESS_ALL ||
+	    arg->flags & ~RMPOOL_REGION_STRICT_ORDER)
 		return -EINVAL;
 	if (!arg->length) {
 		error->reason = RMPOOL_REASON_LENGTH_ZERO;
@@ -170,7 +171,6 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 					    struct rmpool_error *error)
 {
 	struct rmp_region *region;
-	unsigned long in_page;
 	int err;
 
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
@@ -184,21 +184,16 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	region->addr = arg->addr;
 	region->length = arg->length;
 	region->access = arg->access;
+	region->strict = arg->flags & RMPOOL_REGION_STRICT_ORDER;
 	if (region->access & RMPOOL_ACCESS_REMOTE_WRITE)
 		region->access |= RMPOOL_ACCESS_LOCAL_WRITE;
 	region->node.start = arg->addr;
 	region->node.last = arg->addr + arg->length - 1;
 
-	in_page = offset_in_page(arg->addr);
-	region->nr_pages = (in_page + arg->length + PAGE_SIZE - 1) >>
-			   PAGE_SHIFT;
-	/* Device addresses are like the user's below the size of a huge page,
-	 * and tell nothing above it.
-	 */
-	region->iova = PMD_SIZE + (arg->addr & ~PMD_MASK);
-	region->iova_base = region->iova - in_page;
+	region->nr_pages = (offset_in_page(arg->addr) + arg->length +
+			    PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	err = rmp_charge(mem->mm, region->nr_pages, error);
+	err = rmp_charge(mem, region->nr_pages, error);
 	if (err)
 		goto err_free;
 	err = xa_insert(&rmp_regions, region->id, region, GFP_KERNEL_ACCOUNT);
@@ -214,7 +209,7 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	return region;
 
 err_uncharge:
-	rmp_uncharge(mem->mm, region->nr_pages);
+	rmp_uncharge(mem, region->nr_pages);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
@@ -389,10 +384,13 @@ int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm)
 	atomic64_set(&mem->pinned_pages, 0);
 	atomic_set(&mem->nr, 0);
 	rmp_watch_init(mem);
+	mem->uid = current_uid();
+	mem->user = rmp_user_get(mem->uid);
+	if (!mem->user)
+		return -ENOMEM;
 	mmgrab(mm);
 	mem->mm = mm;
 	mem->pid = get_pid(task_tgid(current));
-	mem->uid = current_uid();
 	return 0;
 }
 
@@ -402,6 +400,7 @@ void rmp_memory_destroy(struct rmp_memory *mem)
 	rmp_watch_exit(mem);
 	xa_destroy(&mem->handles);
 	put_pid(mem->pid);
+	rmp_user_put(mem->user);
 	mmdrop(mem->mm);
 }
 

@@ -13,6 +13,7 @@
 
 struct rmp_segment;
 struct rmp_mapping;
+struct rmp_user;
 
 /* Most regions of one file. */
 #define RMP_REGIONS_MAX		BIT(20)
@@ -27,6 +28,7 @@ struct rmp_mapping;
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
+ * @user: what that user has pinned; referenced
  * @watch_lock: guards the states of the regions, and @watch_list
  * @watch_list: regions to be looked at by @watch_work
  * @watch_work: see watch.c
@@ -39,6 +41,7 @@ struct rmp_memory {
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;
+	struct rmp_user *user;
 	/* the rest belongs to watch.c and region.c */
 	spinlock_t watch_lock;	/* see above */
 	struct list_head watch_list;
@@ -57,19 +60,23 @@ struct rmp_memory {
  * @addr: first byte, user address
  * @length: bytes
  * @access: RMPOOL_ACCESS_*
+ * @strict: relaxed ordering is not wanted
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
  * @iova: address of the first byte for the device
- * @chunk_shift: chunks are 1 << chunk_shift bytes, aligned in iova space: the
- *	chunk of device address x is (x - iova_base) >> chunk_shift
- * @iova_base: device address of the start of the first chunk, page aligned
+ * @chunk_shift: chunks are 1 << chunk_shift bytes: the chunk of device address
+ *	x is (x - iova_base) >> chunk_shift
+ * @iova_base: device address of the start of the first chunk, page aligned; the
+ *	first byte of the region is somewhere in that chunk
  * @nr_chunks: how many there are
  * @segment: where it is published (referenced), or NULL; does not change, but
  *	once the segment is dead the region counts as a local one
  * @offset: in the segment
  * @maps: per device slot; set with release order once valid, cleared only when
- *	the device is removed, after all queue pairs of the device were drained
+ *	the device is removed, after all queue pairs of the device were drained.
+ *	Each has all chunks, or, when a device has no room for all, some: then
+ *	each chunk is on one device at least
  */
 struct rmp_region {
 	struct kref ref;
@@ -79,6 +86,7 @@ struct rmp_region {
 	u64 addr;
 	u64 length;
 	u32 access;
+	bool strict;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -93,6 +101,9 @@ struct rmp_region {
 	struct page **pages;
 	unsigned long nr_pages;
 	unsigned long nr_pinned;
+	u32 page_shift;
+	bool attached;
+	bool spread;
 	bool stuck;
 	struct work_struct release;
 	struct rcu_head rcu;
@@ -131,6 +142,7 @@ static inline bool rmp_region_stale(const struct rmp_region *region)
 int rmp_region_init(const struct rmp_region_ops *ops);
 void rmp_region_exit(void);
 
+/* -ENOMEM; to be destroyed, else. */
 int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm);
 /* Called when the last region is gone. */
 void rmp_memory_destroy(struct rmp_memory *mem);
@@ -194,12 +206,29 @@ void rmp_region_put(struct rmp_region *region);
  * @lkey: out
  *
  * Returns the bytes from @pos to the end of its chunk (or of the region), 0
- * when the region is not mapped on that device. Any context, no lock.
+ * when that chunk is not mapped on that device. Any context, no lock.
  */
 u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 		     u64 *iova, u32 *lkey);
 /* Remote key of one chunk; 0 when not mapped there or no remote access. */
 u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk);
+/* Whether any chunk has a remote key there, or may get one. */
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index);
+
+/**
+ * struct rmp_region_usage - what a region takes on devices
+ * @devices: on which it is mapped, at least in part
+ * @mrs: memory regions of all of them
+ * @pages: of those
+ */
+struct rmp_region_usage {
+	u32 devices;
+	u64 mrs;
+	u64 pages;
+};
+
+void rmp_region_usage(const struct rmp_region *region,
+		      struct rmp_region_usage *usage);
 
 /* Device events, from main.c. */
 void rmp_region_device_added(struct rmp_device *dev);

@@ -390,6 +390,11 @@ u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
 	return (u32)region->id << 16 | dev_index << 12 | (chunk + 1);
 }
 
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
+{
+	return rmp_region_rkey(region, dev_index, 0);
+}
+
 /* ---------------------------------------------------------------- the node */
 
 int rmp_node_init(void)

@@ -2,280 +2,14 @@
 /*
  * Suite of kmod/region.c and attach.c: look-up against a model, what fails on
  * the way gives everything back, unregistering waits for requests, and which
- * regions are mapped on which devices, whoever comes first.
- *
- * What they call is played here and counted: pages that are pinned and charged,
- * address ranges that are watched, mappings that live, references of segments and
- * devices.
+ * regions are mapped on which devices, whoever comes first. What they call is
+ * played by region_world.h; page sizes and limits of devices: pages_test.c.
  */
-#include <linux/kthread.h>
-#include "suite.h"
-#undef pr_fmt
-#include "region.c"
-#include "attach.c"
-
-#define BASE		0x100000UL
-#define DEVICES		4
-
-/* What is played. A countdown that reaches zero makes a call fail. */
-static struct {
-	long charged;
-	long pinned;
-	int watched;
-	int changed;
-	int settled;
-	int mappings;
-	int segment_refs;
-	int revoked;
-	unsigned int calls;
-	unsigned int fail_at;
-	u64 last_offset;
-	bool keep_memory;	/* devices do not let go of it */
-	struct rmp_device *dev[DEVICES];
-	struct ib_device *ibdev;
-	struct rmp_memory mem;
-	struct rmp_segment segment;
-} world;
-
-static int may_fail(int error)
-{
-	return ++world.calls == world.fail_at ? error : 0;
-}
-
-int rmp_charge(struct mm_struct *mm, unsigned long nr, struct rmpool_error *error)
-{
-	int ret = may_fail(-ENOMEM);
-
-	if (!ret)
-		world.charged += nr;
-	return ret;
-}
-
-void rmp_uncharge(struct mm_struct *mm, unsigned long nr)
-{
-	world.charged -= nr;
-}
-
-/* A failure in the middle: what is pinned by then is told. */
-int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **pages,
-	    unsigned long *pinned, u64 *bad)
-{
-	int ret = may_fail(-EFAULT);
-
-	*pinned = ret ? nr / 2 : nr;
-	*bad = addr + (*pinned << PAGE_SHIFT);
-	world.pinned += *pinned;
-	return ret;
-}
-
-void rmp_unpin(struct page **pages, unsigned long nr, bool dirty)
-{
-	world.pinned -= nr;
-}
-
-void rmp_watch_init(struct rmp_memory *mem)
-{
-}
-
-void rmp_watch_exit(struct rmp_memory *mem)
-{
-}
-
-int rmp_watch_begin(struct rmp_region *region)
-{
-	int ret = may_fail(-ENOMEM);
-
-	if (!ret) {
-		region->watched = true;
-		world.watched++;
-	}
-	return ret;
-}
-
-void rmp_watch_pinned(struct rmp_region *region)
-{
-	region->pinned = true;
-}
-
-void rmp_watch_end(struct rmp_region *region)
-{
-	world.watched -= region->watched;
-}
-
-struct rmp_mapping *rmp_mapping_create(struct rmp_region *region,
-				       struct rmp_device *dev, bool owner,
-				       struct rmpool_error *error)
-{
-	struct rmp_mapping *map;
-	int ret = may_fail(-ENOMEM);
-	u32 i;
-
-	if (ret)
-		return ERR_PTR(ret);
-	map = kzalloc(struct_size(map, chunks, region->nr_chunks), GFP_KERNEL);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->nr_chunks = region->nr_chunks;
-	map->dev = dev;
-	for (i = 0; i < map->nr_chunks; i++) {
-		map->chunks[i].lkey = dev->index << 16 | i;
-		map->chunks[i].rkey = 1U << 31 | dev->index << 16 | i;
-	}
-	world.mappings++;
-	return map;
-}
-
-bool rmp_mapping_destroy(struct rmp_mapping *map)
-{
-	kfree(map);
-	world.mappings--;
-	return !world.keep_memory;
-}
-
-void rmp_device_hold(struct rmp_device *dev)
-{
-	kref_get(&dev->ref);
-}
-
-static void device_released(struct kref *ref)
-{
-	kfree(container_of(ref, struct rmp_device, ref));
-}
-
-void rmp_device_put(struct rmp_device *dev)
-{
-	kref_put(&dev->ref, device_released);
-}
-
-/* The region takes its reference itself; only the last one would end here. */
-void rmp_segment_put(struct rmp_segment *segment)
-{
-	world.segment_refs--;
-	refcount_dec(&segment->ref.refcount);
-}
-
-int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
-		       u64 *offset)
-{
-	int ret = may_fail(-EEXIST);
-
-	if (!ret) {
-		world.last_offset += 1 << 20;
-		*offset = world.last_offset;
-		region->offset = *offset;
-	}
-	return ret;
-}
-
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
-{
-	world.revoked++;
-	return NULL;
-}
-
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
-{
-	return true;
-}
-
-void rmp_segments_changed(void)
-{
-}
-
-void rmp_segment_changed(struct rmp_segment *segment)
-{
-	world.changed++;
-}
-
-static void settled(void)
-{
-	world.settled++;
-}
-
-static const struct rmp_region_ops played_ops = { .settled = settled };
-
-/* The test */
-
-static struct rmp_device *device_make(struct kunit *test, u32 index,
-				      u32 chunk_pages)
-{
-	struct rmp_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, dev);
-	kref_init(&dev->ref);
-	dev->index = index;
-	dev->chunk_pages = chunk_pages;
-	dev->ibdev = world.ibdev;
-	world.dev[index] = dev;
-	return dev;
-}
+#include "region_world.h"
 
 static void device_come(struct kunit *test, u32 index, u32 chunk_pages)
 {
 	rmp_region_device_added(device_make(test, index, chunk_pages));
-}
-
-static void device_go(u32 index)
-{
-	struct rmp_device *dev = world.dev[index];
-
-	world.dev[index] = NULL;
-	WRITE_ONCE(dev->going, true);
-	rmp_region_device_removed(dev);
-	rmp_device_put(dev);
-}
-
-static int region_init(struct kunit *test)
-{
-	int ret;
-
-	memset(&world, 0, sizeof(world));
-	world.ibdev = kunit_kzalloc(test, sizeof(*world.ibdev), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, world.ibdev);
-	kref_init(&world.segment.ref);
-	ret = rmp_region_init(&played_ops);
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	rmp_memory_init(&world.mem, current->active_mm);
-	suite_case(test);
-	return 0;
-}
-
-/* Whatever a test did: at the end nothing is left. */
-static void region_exit(struct kunit *test)
-{
-	u32 i;
-
-	rmp_memory_kill(&world.mem);
-	rmp_region_del_all(&world.mem);
-	KUNIT_EXPECT_EQ(test, atomic64_read(&world.mem.pinned_pages), 0);
-	rmp_memory_destroy(&world.mem);
-	for (i = 0; i < DEVICES; i++) {
-		if (!world.dev[i])
-			continue;
-		/* Ours and that of the table. */
-		KUNIT_EXPECT_EQ(test, kref_read(&world.dev[i]->ref), 2);
-		device_go(i);
-	}
-	rmp_region_exit();
-	rcu_barrier();
-	KUNIT_EXPECT_EQ(test, world.charged, 0);
-	KUNIT_EXPECT_EQ(test, world.pinned, 0);
-	KUNIT_EXPECT_EQ(test, world.watched, 0);
-	KUNIT_EXPECT_EQ(test, world.mappings, 0);
-	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
-}
-
-static int region_add(u64 addr, u64 length, u32 access, u32 *handle)
-{
-	struct rmpool_region_add arg = {
-		.addr = addr, .length = length, .access = access,
-	};
-	int ret = rmp_region_add(&world.mem, &arg, NULL);
-
-	*handle = arg.handle;
-	return ret;
 }
 
 static struct rmp_region *find(u64 addr, u64 length, u32 access)
@@ -337,7 +71,7 @@ static void test_unwinding(struct kunit *test)
 	device_come(test, 0, 2);
 	device_come(test, 3, 4);
 	for (n = 1; ret; n++) {
-		KUNIT_ASSERT_LT(test, n, 20);
+		KUNIT_ASSERT_LT(test, n, 100);
 		arg = (struct rmpool_region_add){
 			.addr = BASE + 5, .length = 10 * PAGE_SIZE,
 			.access = RMPOOL_ACCESS_ALL,
@@ -352,16 +86,18 @@ static void test_unwinding(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, world.charged, 0);
 		KUNIT_EXPECT_EQ(test, world.pinned, 0);
 		KUNIT_EXPECT_EQ(test, world.watched, 0);
-		KUNIT_EXPECT_EQ(test, world.mappings, 0);
+		KUNIT_EXPECT_EQ(test, world.mrs, 0);
 		KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
 		KUNIT_EXPECT_TRUE(test, xa_empty(&world.mem.handles));
 		KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + 5, 1, 0)), -EFAULT);
 	}
-	/* Charge, watch, pin, two devices, segment. */
-	KUNIT_EXPECT_EQ(test, n, 7);
+	/* Charge, watch, pin, three for each of 6 chunks and one for all of them on two
+	 * devices, segment.
+	 */
+	KUNIT_EXPECT_EQ(test, n, 3 + 2 * (3 * 6 + 1) + 1 + 1);
 	KUNIT_EXPECT_EQ(test, world.charged, 11);
 	KUNIT_EXPECT_EQ(test, world.pinned, 11);
-	KUNIT_EXPECT_EQ(test, world.mappings, 2);
+	KUNIT_EXPECT_EQ(test, world.mrs, 12);
 	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 2);
 	KUNIT_EXPECT_EQ(test, arg.offset, world.last_offset);
 	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, arg.handle), 0);
@@ -496,10 +232,12 @@ static void test_chunks(struct kunit *test)
 
 			left = rmp_region_local(region, 2, pos, &iova, &lkey);
 			KUNIT_ASSERT_EQ(test, left, min(end, length) - pos);
-			KUNIT_ASSERT_EQ(test, lkey, 2U << 16 | (u32)chunk);
+			KUNIT_ASSERT_EQ(test, lkey,
+					region->maps[2]->chunks[chunk].mr->lkey);
 			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
+			/* Not published: nobody is told. */
 			KUNIT_ASSERT_EQ(test, rmp_region_rkey(region, 2, chunk),
-					1U << 31 | lkey);
+					0);
 		}
 		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 2, length, &iova,
 						       &lkey), 0);
@@ -528,12 +266,12 @@ static void test_devices(struct kunit *test)
 	b = find(2 * BASE, 100, 0);
 	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
 	KUNIT_EXPECT_NE(test, rmp_region_local(b, 1, 0, &iova, &key), 0);
-	KUNIT_EXPECT_EQ(test, world.mappings, 4);
+	KUNIT_EXPECT_EQ(test, world.mrs, 4);
 
 	device_go(0);
 	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, &iova, &key), 0);
 	KUNIT_EXPECT_NE(test, rmp_region_local(a, 1, 0, &iova, &key), 0);
-	KUNIT_EXPECT_EQ(test, world.mappings, 2);
+	KUNIT_EXPECT_EQ(test, world.mrs, 2);
 	/* Another one in its place, on which nothing can be mapped. */
 	world.calls = 0;
 	world.fail_at = 1;
@@ -542,7 +280,7 @@ static void test_devices(struct kunit *test)
 	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
 	device_go(0);
 	device_go(1);
-	KUNIT_EXPECT_EQ(test, world.mappings, 0);
+	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 	/* Regions stay, and are mapped when there is a device again. */
 	device_come(test, 3, 4);
 	KUNIT_EXPECT_NE(test, rmp_region_local(a, 3, 0, &iova, &key), 0);

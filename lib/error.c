@@ -43,6 +43,12 @@ static const struct reason reasons[] = {
 	  "an RDMA device cannot hold more memory regions" },
 	{ RMPOOL_REASON_REMOTE_KEYS, "remote-keys",
 	  "the remote segment has more keys than are kept for one segment" },
+	{ RMPOOL_REASON_USER_PINNED, "user-pinned",
+	  "the limit of memory that one user may register is reached" },
+	{ RMPOOL_REASON_NODE_PINNED, "node-pinned",
+	  "the limit of memory that may be registered on this node is reached" },
+	{ RMPOOL_REASON_DEVICE_PAGES, "device-pages",
+	  "the limit of pages of an RDMA device is reached" },
 	{ RMPOOL_REASON_LENGTH_ZERO, "length-zero", "the length is 0" },
 	{ RMPOOL_REASON_RANGE_WRAPS, "range-wraps",
 	  "the range runs past the end of what 64 bits can address" },
@@ -55,6 +61,8 @@ static const struct reason reasons[] = {
 	{ RMPOOL_REASON_NAME_BAD, "name-bad",
 	  "a name is 1 to 63 characters out of letters, digits and ._:@-" },
 	{ RMPOOL_REASON_NO_DEVICE, "no-device", "there is no usable RDMA device" },
+	{ RMPOOL_REASON_ORDERING, "ordering",
+	  "the RDMA devices force relaxed ordering" },
 	{ RMPOOL_REASON_PEER_UNKNOWN, "peer-unknown",
 	  "the peer is not in the peer table" },
 	{ RMPOOL_REASON_PEER_SELF, "peer-self",
@@ -180,7 +188,7 @@ static bool lacks_numbers(const struct rmpool_error *e)
 /* Explain a reason with its numbers and with what can be done about it. */
 static void explain(char *out, size_t size, const struct rmpool_error *e)
 {
-	char limit[RMPL_QUANTITY_MAX], used[RMPL_QUANTITY_MAX];
+	char limit[RMPL_QUANTITY_MAX], used[RMPL_QUANTITY_MAX], need[RMPL_QUANTITY_MAX];
 	const char *text = rmpool_strerror(e->reason);
 
 	if (lacks_numbers(e)) {
@@ -227,6 +235,23 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 	case RMPOOL_REASON_DEVICE_MRS:
 		snprintf(out, size,
 			 "an RDMA device has room for %" PRIu64 " memory regions of rmpool, %" PRIu64 " in use, %" PRIu64 " needed; unregister memory first",
+			 (uint64_t)e->limit, (uint64_t)e->used, (uint64_t)e->need);
+		return;
+	case RMPOOL_REASON_USER_PINNED:
+		snprintf(out, size,
+			 "one user may register %s (module parameter max_user_mib), %s of it in use, %s needed",
+			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used),
+			 rmpl_bytes(e->need, need));
+		return;
+	case RMPOOL_REASON_NODE_PINNED:
+		snprintf(out, size,
+			 "%s may be registered on this node (module parameter max_pinned_mib), %s of it in use, %s needed",
+			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used),
+			 rmpl_bytes(e->need, need));
+		return;
+	case RMPOOL_REASON_DEVICE_PAGES:
+		snprintf(out, size,
+			 "an RDMA device may have %" PRIu64 " pages (module parameter max_device_pages), %" PRIu64 " in use, %" PRIu64 " needed; huge pages need fewer",
 			 (uint64_t)e->limit, (uint64_t)e->used, (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_REMOTE_KEYS:

@@ -51,6 +51,12 @@ static const struct {
 	[RMPOOL_A_DEVICE_MAX_MR] = U64,
 	[RMPOOL_A_DEVICE_MRS] = U64,
 	[RMPOOL_A_DEVICE_USABLE] = U8,
+	[RMPOOL_A_DEVICE_PAGES] = U64,
+	[RMPOOL_A_DEVICE_MAX_PAGES] = U64,
+	[RMPOOL_A_DEVICE_PAGE_SIZES] = U64,
+	[RMPOOL_A_DEVICE_ORDERING] = U32,
+	[RMPOOL_A_REGION_MRS] = U64,
+	[RMPOOL_A_REGION_PAGES] = U64,
 	[RMPOOL_A_DEVICE_WHY] = TEXT,
 	[RMPOOL_A_PEER_NAME] = TEXT,
 	[RMPOOL_A_PEER_ENDPOINT] = TEXT,
@@ -257,6 +263,10 @@ int rmpl_nl_parse_device(const struct nlmsghdr *nlh,
 		.mrs = u64(&t, RMPOOL_A_DEVICE_MRS),
 		.usable = u8(&t, RMPOOL_A_DEVICE_USABLE),
 		.why = text(&t, RMPOOL_A_DEVICE_WHY),
+		.pages = u64(&t, RMPOOL_A_DEVICE_PAGES),
+		.max_pages = u64(&t, RMPOOL_A_DEVICE_MAX_PAGES),
+		.page_sizes = u64(&t, RMPOOL_A_DEVICE_PAGE_SIZES),
+		.ordering = u32(&t, RMPOOL_A_DEVICE_ORDERING),
 	};
 	return 0;
 }
@@ -383,6 +393,8 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 		.segment_name = text(&t, RMPOOL_A_SEGMENT_NAME),
 		.owner_pid = u32(&t, RMPOOL_A_OWNER_PID),
 		.owner_uid = u32(&t, RMPOOL_A_OWNER_UID),
+		.mrs = u64(&t, RMPOOL_A_REGION_MRS),
+		.pages = u64(&t, RMPOOL_A_REGION_PAGES),
 	};
 	return 0;
 }

@@ -235,9 +235,9 @@ int rmpool_unpublish(struct rmpool *pool, uint32_t segment)
 		    "unpublish segment");
 }
 
-int rmpool_register(struct rmpool *pool, void *addr, size_t length,
-		    uint32_t access, uint32_t segment, uint64_t offset,
-		    uint32_t *region, uint64_t *placed)
+int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
+			  uint32_t access, uint32_t flags, uint32_t segment,
+			  uint64_t offset, uint32_t *region, uint64_t *placed)
 {
 	struct rmpool_region_add arg = {
 		.addr = (uintptr_t)addr,
@@ -245,6 +245,7 @@ int rmpool_register(struct rmpool *pool, void *addr, size_t length,
 		.offset = offset,
 		.segment = segment,
 		.access = access,
+		.flags = flags,
 	};
 	char bytes[RMPL_QUANTITY_MAX];
 	const char *why;
@@ -262,6 +263,14 @@ int rmpool_register(struct rmpool *pool, void *addr, size_t length,
 	if (placed)
 		*placed = arg.offset;
 	return 0;
+}
+
+int rmpool_register(struct rmpool *pool, void *addr, size_t length,
+		    uint32_t access, uint32_t segment, uint64_t offset,
+		    uint32_t *region, uint64_t *placed)
+{
+	return rmpool_register_flags(pool, addr, length, access, 0, segment,
+				     offset, region, placed);
 }
 
 int rmpool_unregister(struct rmpool *pool, uint32_t region)

@@ -169,3 +169,15 @@ const char *rmpool_port_state_name(uint32_t state)
 
 	return NAME_OF(names, state);
 }
+
+const char *rmpool_ordering_name(uint32_t ordering)
+{
+	static const char *const names[] = {
+		[RMPOOL_ORDERING_UNSUPPORTED] = "not supported",
+		[RMPOOL_ORDERING_OFF] = "off",
+		[RMPOOL_ORDERING_ON] = "on",
+		[RMPOOL_ORDERING_FORCED] = "forced by the driver",
+	};
+
+	return NAME_OF(names, ordering);
+}

@@ -134,8 +134,12 @@ const struct command command_version = {
 
 static json_t *limits_json(const struct rmpool_info *info)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"memlock_bytes", json_u64(info->memlock),
+		"user_bytes", json_u64(info->user_limit),
+		"user_bytes_used", json_u64(info->user_pinned),
+		"node_bytes", json_u64(info->node_limit),
+		"node_bytes_used", json_u64(info->node_pinned),
 		"batch_requests", json_u64(info->batch_max),
 		"ring_entries", json_u64(info->ring_max),
 		"regions", json_u64(info->regions_max),
@@ -150,6 +154,19 @@ static const char *node_text(const json_t *node, const char *key)
 	return text ? text : "";
 }
 
+/* A module of before this limit says 0 for it, and that nothing is used. */
+static void print_pinned(const char *name, uint64_t limit, uint64_t used, const char *parameter)
+{
+	char size[UNITS_TEXT_MAX], in_use[UNITS_TEXT_MAX];
+
+	format_exact(in_use, sizeof(in_use), used);
+	if (limit == UINT64_MAX || !limit)
+		print_field(name, "none, %s in use", in_use);
+	else
+		print_field(name, "%s, %s in use, parameter %s",
+			    format_exact(size, sizeof(size), limit), in_use, parameter);
+}
+
 static void print_limits(const struct rmpool_info *info)
 {
 	char size[UNITS_TEXT_MAX];
@@ -160,6 +177,8 @@ static void print_limits(const struct rmpool_info *info)
 	else
 		print_field("memlock", "%s, RLIMIT_MEMLOCK",
 			    format_exact(size, sizeof(size), info->memlock));
+	print_pinned("user", info->user_limit, info->user_pinned, "max_user_mib");
+	print_pinned("node", info->node_limit, info->node_pinned, "max_pinned_mib");
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);
 	print_field("regions", "%u", info->regions_max);
@@ -235,6 +254,14 @@ const struct command command_info = {
 	.run = run_info,
 };
 
+static void add_used(struct table *table, uint64_t used, uint64_t limit)
+{
+	if (limit)
+		table_cell(table, "%" PRIu64 " of %" PRIu64, used, limit);
+	else
+		table_cell(table, "%" PRIu64, used);
+}
+
 static int add_device(const struct rmpool_nl_device *device, void *arg)
 {
 	char gid[INET6_ADDRSTRLEN], speed[UNITS_TEXT_MAX], chunk[UNITS_TEXT_MAX];
@@ -263,7 +290,9 @@ static int add_device(const struct rmpool_nl_device *device, void *arg)
 		table_cell(list->table, "-");
 	table_cell(list->table, "%s", speed_text(device->speed, speed, sizeof(speed)));
 	table_cell(list->table, "%s", format_bytes(chunk, sizeof(chunk), device->chunk));
-	table_cell(list->table, "%" PRIu64 " of %" PRIu64, device->mrs, device->max_mr);
+	add_used(list->table, device->mrs, device->max_mr);
+	add_used(list->table, device->pages, device->max_pages);
+	table_cell(list->table, "%s", rmpool_ordering_name(device->ordering));
 	if (device->usable)
 		table_cell(list->table, "yes");
 	else
@@ -280,7 +309,7 @@ static int run_device(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		"DEVICE", "STATE", "ADDRESS", "GID", "NETDEV", ">NUMA", ">MTU", ">SPEED",
-		">CHUNK", ">MRS", "USABLE", NULL,
+		">CHUNK", ">MRS", ">PAGES", "RELAXED ORDERING", "USABLE", NULL,
 	};
 
 	(void)nr;
@@ -293,8 +322,11 @@ const struct command command_device = {
 	.operands = "",
 	.summary = "List the RDMA devices, one line per port",
 	.detail =
-	"CHUNK is how much one memory region of the device covers, MRS how many of\n"
-	"its memory regions rmpool has in use. GID is the address that was chosen\n"
-	"among those of the port, with its index: a routable one where there is one.\n",
+	"CHUNK is how much one memory region of the device covers when pages are\n"
+	"small, MRS how many of its memory regions rmpool has in use, and PAGES how\n"
+	"many pages these have together: huge pages need fewer of both. RELAXED\n"
+	"ORDERING is on, off (parameter relaxed_ordering), forced by the driver or\n"
+	"not supported. GID is the address that was chosen among those of the port,\n"
+	"with its index: a routable one where there is one.\n",
 	.run = run_device,
 };

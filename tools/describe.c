@@ -105,12 +105,24 @@ json_t *describe_node(const struct rmpool_nl_node *node)
 		"accept", node->accept_any ? "any" : "table"));
 }
 
+static json_t *describe_sizes(uint64_t sizes)
+{
+	json_t *list = need_memory(json_array());
+
+	for (unsigned int bit = 0; bit < 63; bit++) {
+		if (sizes & (UINT64_C(1) << bit))
+			json_array_append_new(list, json_u64(UINT64_C(1) << bit));
+	}
+	return list;
+}
+
 json_t *describe_device(const struct rmpool_nl_device *device)
 {
 	char gid[INET6_ADDRSTRLEN];
 
 	return need_memory(json_pack(
-		"{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+		"{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+		" s:o, s:o, s:o, s:s, s:b, s:o}",
 		"name", json_text(device->name),
 		"port", json_u64(device->port),
 		"index", json_u64(device->index),
@@ -126,6 +138,10 @@ json_t *describe_device(const struct rmpool_nl_device *device)
 		"chunk_bytes", json_u64(device->chunk),
 		"memory_regions_max", json_u64(device->max_mr),
 		"memory_regions_used", json_u64(device->mrs),
+		"pages_max", device->max_pages ? json_u64(device->max_pages) : json_null(),
+		"pages_used", json_u64(device->pages),
+		"page_sizes", describe_sizes(device->page_sizes),
+		"relaxed_ordering", rmpool_ordering_name(device->ordering),
 		"usable", (int)!!device->usable,
 		"why", json_text(device->why)));
 }
@@ -193,7 +209,7 @@ json_t *describe_segment(const struct rmpool_nl_segment *segment)
 
 json_t *describe_region(const struct rmpool_nl_region *region)
 {
-	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"id", json_u64(region->id),
 		"segment", json_text(region->segment_name),
 		"segment_id", region->segment_id ? json_u64(region->segment_id) : json_null(),
@@ -202,6 +218,8 @@ json_t *describe_region(const struct rmpool_nl_region *region)
 		"access", describe_access(region->access),
 		"chunks", json_u64(region->chunks),
 		"devices", json_u64(region->devices),
+		"memory_regions", json_u64(region->mrs),
+		"pages", json_u64(region->pages),
 		"state", json_text(rmpool_region_state_name(region->state))));
 
 	describe_owner(object, region->owner_pid, region->owner_uid);

@@ -112,6 +112,10 @@ int rmpool_unpublish(struct rmpool *pool, uint32_t segment);
 int rmpool_register(struct rmpool *pool, void *addr, size_t length,
 		    uint32_t access, uint32_t segment, uint64_t offset,
 		    uint32_t *region, uint64_t *placed);
+/* The same with RMPOOL_REGION_* in @flags. */
+int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
+			  uint32_t access, uint32_t flags, uint32_t segment,
+			  uint64_t offset, uint32_t *region, uint64_t *placed);
 
 /* Returns when no peer and no device uses the memory any more. */
 int rmpool_unregister(struct rmpool *pool, uint32_t region);
@@ -265,6 +269,11 @@ struct rmpool_nl_device {
 	uint32_t usable;
 	uint32_t reserved;
 	const char *why;		/* it is not usable */
+	uint64_t pages;			/* of its memory regions in use by rmpool */
+	uint64_t max_pages;		/* 0: no limit */
+	uint64_t page_sizes;		/* bytes; all of them or'ed */
+	uint32_t ordering;		/* enum rmpool_ordering */
+	uint32_t reserved2;
 };
 
 struct rmpool_nl_rail {
@@ -318,6 +327,8 @@ struct rmpool_nl_region {
 	const char *segment_name;
 	uint32_t owner_pid;
 	uint32_t owner_uid;
+	uint64_t mrs;			/* memory regions of all its devices */
+	uint64_t pages;			/* of those */
 	uint32_t state;			/* enum rmpool_region_state */
 	uint32_t reserved;
 };
@@ -460,6 +471,7 @@ const char *rmpool_peer_state_name(uint32_t state);
 const char *rmpool_rail_state_name(uint32_t state);
 const char *rmpool_region_state_name(uint32_t state);
 const char *rmpool_port_state_name(uint32_t state);
+const char *rmpool_ordering_name(uint32_t ordering);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -36,6 +36,14 @@ struct call {
 	  sizeof(((struct type *)NULL)->member), allowed }
 #define ERROR_OF(type)	(ssize_t)offsetof(struct type, error)
 
+/* Size of the first version of the structure of a call; only some have grown. */
+static inline size_t first_size(unsigned int cmd)
+{
+	if (cmd == RMPOOL_IOC_INFO)
+		return offsetof(struct rmpool_info, user_pinned);
+	return _IOC_SIZE(cmd);
+}
+
 static const struct call calls[] = {
 	{ "INFO", RMPOOL_IOC_INFO, -1, { { 0, 0, 0 } } },
 	{ "RING_SETUP", RMPOOL_IOC_RING_SETUP, ERROR_OF(rmpool_ring_setup),
@@ -46,7 +54,8 @@ static const struct call calls[] = {
 	{ "SEGMENT_DELETE", RMPOOL_IOC_SEGMENT_DELETE, -1,
 	  { ZERO(rmpool_handle, flags) } },
 	{ "REGION_ADD", RMPOOL_IOC_REGION_ADD, ERROR_OF(rmpool_region_add),
-	  { ZERO(rmpool_region_add, flags), ZERO(rmpool_region_add, reserved),
+	  { ZERO_BUT(rmpool_region_add, flags, RMPOOL_REGION_STRICT_ORDER),
+	    ZERO(rmpool_region_add, reserved),
 	    ZERO(rmpool_region_add, reserved2),
 	    ZERO_BUT(rmpool_region_add, access, RMPOOL_ACCESS_ALL) } },
 	{ "REGION_DEL", RMPOOL_IOC_REGION_DEL, -1,

@@ -178,6 +178,7 @@ static void test_sizes(const struct call *c)
 {
 	static const unsigned int extra[] = { 1, 7, 8, 64, 1000, PAGE };
 	unsigned int size = _IOC_SIZE(c->cmd), s, i, at;
+	unsigned int first = (unsigned int)first_size(c->cmd);
 	struct test t = { .name = c->name };
 	char name[64];
 	int ret, want;
@@ -185,12 +186,23 @@ static void test_sizes(const struct call *c)
 	snprintf(name, sizeof(name), "%s: sizes", c->name);
 	t.name = name;
 	/* Smaller than the first version: refused, and nothing is written. */
-	for (s = 1; s < size; s++) {
+	for (s = 1; s < first; s++) {
 		memset(wide, 0, size);
 		benign(c, wide);
 		memset(wide + s, CANARY, size);
 		ret = call(resized(c->cmd, s), wide);
 		expect(&t, ret == EINVAL, "size %u: %s", s, strerror(ret));
+		for (i = s; i < s + size; i++)
+			expect(&t, wide[i] == CANARY,
+			       "size %u: byte %u written", s, i);
+	}
+	/* An earlier version: taken, and no more than that is written. */
+	for (s = first; s < size; s++) {
+		memset(wide, 0, size);
+		want = benign(c, wide);
+		memset(wide + s, CANARY, size);
+		ret = call(resized(c->cmd, s), wide);
+		expect(&t, ret == want, "size %u: %s", s, strerror(ret));
 		for (i = s; i < s + size; i++)
 			expect(&t, wide[i] == CANARY,
 			       "size %u: byte %u written", s, i);

@@ -131,6 +131,10 @@ int rmpool_info(struct rmpool *pool, struct rmpool_info *info, size_t size)
 	info->segments_max = 1024;
 	info->opens_max = 512;
 	info->memlock = fake->memlock;
+	info->user_pinned = fake->pinned;
+	info->user_limit = UINT64_MAX;
+	info->node_pinned = fake->pinned;
+	info->node_limit = 64ull << 30;
 	strcpy(info->node_name, "a");
 	strcpy(info->module_version, "0.1.0");
 	return 0;
@@ -365,7 +369,8 @@ static const struct rmpool_nl_device devices[] = {
 	{ .name = "rxe0", .index = 1, .port = 1, .state = 4, .gid_index = 1, .gid = gid,
 	  .address = "10.77.0.1", .netdev = "data0", .numa = -1, .mtu = 4096, .speed = 2500,
 	  .max_msg = 1 << 30, .chunk = 2 << 20, .max_mr = 4096, .mrs = 3, .usable = 1,
-	  .why = "" },
+	  .why = "", .pages = 70, .max_pages = 1000, .page_sizes = 0x201000,
+	  .ordering = RMPOOL_ORDERING_FORCED },
 	{ .name = "rxe1", .index = 2, .port = 1, .state = 1, .address = "", .netdev = "data1",
 	  .numa = 0, .chunk = 2 << 20, .max_mr = 4096, .why = "no link" },
 };
@@ -393,7 +398,7 @@ static const struct rmpool_nl_segment segments[] = {
 
 static const struct rmpool_nl_region regions[] = {
 	{ .id = 1, .offset = 4096, .length = 8 << 20, .access = RMPOOL_ACCESS_ALL,
-	  .chunks = 4, .devices = 2, .segment_id = 5, .segment_name = "kv",
+	  .chunks = 4, .devices = 2, .segment_id = 5, .segment_name = "kv", .mrs = 8, .pages = 4096,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 	{ .id = 2, .length = 12345, .chunks = 1, .devices = 2, .segment_name = "",
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },

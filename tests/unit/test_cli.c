@@ -178,9 +178,14 @@ static void test_info(void **state)
 	assert_int_equal(result->code, 0);
 	assert_has(result->out, "8388608 bytes (8 MiB)");
 	assert_has(result->out, "v1:[::]:13579");
+	assert_has(result->out, "none, 0 bytes in use");
+	assert_has(result->out, "(64 GiB), 0 bytes in use, parameter max_pinned_mib");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
 							    "memlock_bytes")), 8 << 20);
+	assert_true(json_is_null(json_object_get(json_object_get(root, "limits"), "user_bytes")));
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
+							    "node_bytes")), 64ll << 30);
 	assert_true(json_is_null(json_object_get(json_object_get(root, "versions"),
 						 "mismatch")));
 	json_decref(root);
@@ -201,6 +206,9 @@ static void test_lists(void **state)
 	assert_has(result->out, "1: ::ffff:10.77.0.1");
 	assert_has(result->out, "2.5 Gbit/s");
 	assert_has(result->out, "no: no link");
+	assert_has(result->out, "70 of 1000");
+	assert_has(result->out, "forced by the driver");
+	assert_has(result->out, "not supported");
 	result = tool_run("peer");
 	assert_has(result->out, "rail 0   rxe0/1     up          2 QPs  put 8 MiB       "
 				"got 1000 bytes");
@@ -223,6 +231,10 @@ static void test_lists(void **state)
 	json_decref(root);
 	root = parse(tool_run("-j", "device")->out);
 	assert_int_equal(json_array_size(json_object_get(root, "devices")), 2);
+	peer = json_array_get(json_object_get(root, "devices"), 0);
+	assert_int_equal(json_array_size(json_object_get(peer, "page_sizes")), 2);
+	assert_string_equal(json_string_value(json_object_get(peer, "relaxed_ordering")),
+			    "forced by the driver");
 	json_decref(root);
 	json_decref(parse(tool_run("-j", "segment")->out));
 	json_decref(parse(tool_run("-j", "region")->out));

@@ -108,6 +108,10 @@ static void reads_a_device(void **state)
 	add_u64(&d, RMPOOL_A_DEVICE_CHUNK, 2 << 20);
 	add_u64(&d, RMPOOL_A_DEVICE_MAX_MR, 8192);
 	add_u64(&d, RMPOOL_A_DEVICE_MRS, 12);
+	add_u64(&d, RMPOOL_A_DEVICE_PAGES, 1ull << 33);
+	add_u64(&d, RMPOOL_A_DEVICE_MAX_PAGES, 1ull << 34);
+	add_u64(&d, RMPOOL_A_DEVICE_PAGE_SIZES, 0x40201000);
+	add_u32(&d, RMPOOL_A_DEVICE_ORDERING, RMPOOL_ORDERING_FORCED);
 	add_u8(&d, RMPOOL_A_DEVICE_USABLE, 1);
 	add_text(&d, RMPOOL_A_DEVICE_WHY, "because");
 	assert_int_equal(rmpl_nl_parse_device(message(&d), &device), 0);
@@ -126,6 +130,10 @@ static void reads_a_device(void **state)
 	assert_int_equal(device.chunk, 2 << 20);
 	assert_int_equal(device.max_mr, 8192);
 	assert_int_equal(device.mrs, 12);
+	assert_int_equal(device.pages, 1ull << 33);
+	assert_int_equal(device.max_pages, 1ull << 34);
+	assert_int_equal(device.page_sizes, 0x40201000);
+	assert_int_equal(device.ordering, RMPOOL_ORDERING_FORCED);
 	assert_int_equal(device.usable, 1);
 	assert_string_equal(device.why, "because");
 
@@ -242,6 +250,8 @@ static void reads_segments_and_regions(void **state)
 	add_u32(&d, RMPOOL_A_REGION_ACCESS, RMPOOL_ACCESS_REMOTE_READ);
 	add_u32(&d, RMPOOL_A_REGION_CHUNKS, 4096);
 	add_u32(&d, RMPOOL_A_REGION_DEVICES, 2);
+	add_u64(&d, RMPOOL_A_REGION_MRS, 8192);
+	add_u64(&d, RMPOOL_A_REGION_PAGES, 1ull << 35);
 	add_u32(&d, RMPOOL_A_REGION_STATE, RMPOOL_REGION_STALE);
 	add_u32(&d, RMPOOL_A_SEGMENT_ID, 11);
 	add_text(&d, RMPOOL_A_SEGMENT_NAME, "data");
@@ -255,6 +265,8 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(region.chunks, 4096);
 	assert_int_equal(region.devices, 2);
 	assert_int_equal(region.state, RMPOOL_REGION_STALE);
+	assert_int_equal(region.mrs, 8192);
+	assert_int_equal(region.pages, 1ull << 35);
 	assert_int_equal(region.segment_id, 11);
 	assert_string_equal(region.segment_name, "data");
 	assert_int_equal(region.owner_pid, 99);

@@ -57,6 +57,9 @@ enum rmpool_reason {
 	RMPOOL_REASON_RING = 6,		/* entries of the completion ring */
 	RMPOOL_REASON_DEVICE_MRS = 7,	/* memory regions of a device */
 	RMPOOL_REASON_REMOTE_KEYS = 8,	/* keys kept for one remote segment */
+	RMPOOL_REASON_USER_PINNED = 9,	/* registered by one user, bytes */
+	RMPOOL_REASON_NODE_PINNED = 10,	/* registered by all, bytes */
+	RMPOOL_REASON_DEVICE_PAGES = 11, /* pages of memory regions of a device */
 	/* registration: .need is the address or length at fault */
 	RMPOOL_REASON_LENGTH_ZERO = 16,
 	RMPOOL_REASON_RANGE_WRAPS = 17,
@@ -65,6 +68,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_NAME_TAKEN = 20,	/* segment name in use on this node */
 	RMPOOL_REASON_NAME_BAD = 21,	/* empty, not terminated, or bad character */
 	RMPOOL_REASON_NO_DEVICE = 22,	/* no usable RDMA device */
+	RMPOOL_REASON_ORDERING = 23,	/* all devices force relaxed ordering */
 	/* connections */
 	RMPOOL_REASON_PEER_UNKNOWN = 32, /* no such entry in the peer table */
 	RMPOOL_REASON_PEER_SELF = 33,	/* the address is this node's own */
@@ -113,6 +117,10 @@ struct rmpool_error {
  * @uuid: identity of this life of the node; new whenever the module is loaded
  * @node_name: name of this node
  * @module_version: version of the module, as text
+ * @user_pinned: bytes pinned by all files of the user who opened this one
+ * @user_limit: most bytes that one user may pin, ~0 for no limit
+ * @node_pinned: bytes pinned by all files
+ * @node_limit: most bytes that all may pin, ~0 for no limit
  */
 struct rmpool_info {
 	__u32 abi_version;
@@ -129,6 +137,10 @@ struct rmpool_info {
 	__u8 uuid[16];
 	char node_name[RMPOOL_NAME_MAX];
 	char module_version[32];
+	__u64 user_pinned;
+	__u64 user_limit;
+	__u64 node_pinned;
+	__u64 node_limit;
 };
 
 /**
@@ -166,6 +178,12 @@ struct rmpool_ring_setup {
 #define RMPOOL_ACCESS_ALL		(RMPOOL_ACCESS_LOCAL_WRITE | \
 					 RMPOOL_ACCESS_REMOTE_READ | \
 					 RMPOOL_ACCESS_REMOTE_WRITE)
+
+/* As &struct rmpool_region_add.flags: no relaxed ordering. For memory that is
+ * polled for what a peer puts, in place of waiting for word of it: then the bytes
+ * of a put must show up in order.
+ */
+#define RMPOOL_REGION_STRICT_ORDER	0x1U
 
 /**
  * struct rmpool_segment_create - publish a segment under a name
@@ -205,13 +223,15 @@ struct rmpool_handle {
  * @segment: a published segment of this file, or 0 for a local region
  * @access: RMPOOL_ACCESS_*. The pages must be writable only if LOCAL_WRITE or
  *	REMOTE_WRITE is asked for; REMOTE_WRITE includes LOCAL_WRITE.
- * @flags: zero
+ * @flags: 0 or RMPOOL_REGION_STRICT_ORDER: devices that force relaxed ordering
+ *	are then not used for it
  * @reserved: zero
  * @handle: out: the region, for REGION_DEL; never 0
  * @error: out
  *
  * Registers exactly the bytes asked for, whole or not at all. The pages are
- * pinned and charged to RLIMIT_MEMLOCK once, however many devices there are.
+ * pinned and charged once, however many devices there are: to RLIMIT_MEMLOCK, to
+ * the user who opened the file, and to the node.
  *
  * A region is those pages. When the caller lets go of one of them (munmap(),
  * mremap(), MADV_DONTNEED, a hole punched, a file truncated), the region is stale:
@@ -220,7 +240,8 @@ struct rmpool_handle {
  *
  * Errors: EINVAL, EFAULT (a page is missing or not writable), ENOMEM (limit
  * named in @error, or out of memory), EEXIST (offset taken), ENOENT (no such
- * segment), ENODEV (no usable device), EINTR.
+ * segment), ENODEV (no usable device), EOPNOTSUPP (no device has strict
+ * order), EINTR.
  */
 struct rmpool_region_add {
 	__u64 addr;

@@ -87,6 +87,14 @@ enum rmpool_region_state {
 	RMPOOL_REGION_STALE = 2,	/* its owner let go of the memory */
 };
 
+/* RMPOOL_A_DEVICE_ORDERING: relaxed ordering in the memory regions of a device */
+enum rmpool_ordering {
+	RMPOOL_ORDERING_UNSUPPORTED = 0, /* its driver drops the wish */
+	RMPOOL_ORDERING_OFF = 1,	/* not asked for, by the parameter */
+	RMPOOL_ORDERING_ON = 2,		/* asked for */
+	RMPOOL_ORDERING_FORCED = 3,	/* its driver sets it always */
+};
+
 /**
  * enum rmpool_attr - attributes of all commands
  *
@@ -120,8 +128,8 @@ enum rmpool_attr {
 	RMPOOL_A_DEVICE_MTU = 20,	/* u32: bytes, active RDMA MTU */
 	RMPOOL_A_DEVICE_SPEED = 21,	/* u64: Mbit/s */
 	RMPOOL_A_DEVICE_MAX_MSG = 22,	/* u64: bytes in one message */
-	RMPOOL_A_DEVICE_CHUNK = 23,	/* u64: bytes in one chunk */
-	RMPOOL_A_DEVICE_MAX_MR = 24,	/* u64: memory regions it can hold */
+	RMPOOL_A_DEVICE_CHUNK = 23,	/* u64: bytes in one chunk of small pages */
+	RMPOOL_A_DEVICE_MAX_MR = 24,	/* u64: memory regions it can, or may, hold */
 	RMPOOL_A_DEVICE_MRS = 25,	/* u64: of those, in use by rmpool */
 	RMPOOL_A_DEVICE_USABLE = 26,	/* u8 */
 	RMPOOL_A_DEVICE_WHY = 27,	/* text: why it is not usable */
@@ -162,7 +170,14 @@ enum rmpool_attr {
 	RMPOOL_A_REGION_ACCESS = 58,	/* u32: RMPOOL_ACCESS_* */
 	RMPOOL_A_REGION_CHUNKS = 59,	/* u32 */
 	RMPOOL_A_REGION_DEVICES = 60,	/* u32: devices it is mapped on */
-	RMPOOL_A_REGION_STATE = 61,	/* u32, enum rmpool_region_state */
+
+	RMPOOL_A_DEVICE_PAGES = 61,	/* u64: pages of the memory regions in use */
+	RMPOOL_A_DEVICE_MAX_PAGES = 62,	/* u64: at most, 0: no limit */
+	RMPOOL_A_DEVICE_PAGE_SIZES = 63, /* u64: sizes they can have, or'ed */
+	RMPOOL_A_DEVICE_ORDERING = 64,	/* u32, enum rmpool_ordering */
+	RMPOOL_A_REGION_MRS = 65,	/* u64: memory regions of all its devices */
+	RMPOOL_A_REGION_PAGES = 66,	/* u64: pages of those */
+	RMPOOL_A_REGION_STATE = 67,	/* u32, enum rmpool_region_state */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites of regions play: pages that are pinned and charged, address ranges
+ * that are watched, memory regions and DMA mappings of devices, references of
+ * segments and devices. All of it is counted, and at the end of a case nothing may
+ * be left.
+ */
+#ifndef RMP_REGION_WORLD_H
+#define RMP_REGION_WORLD_H
+
+#include <linux/kthread.h>
+#include "suite.h"
+#undef pr_fmt
+#include "region.c"
+#include "attach.c"
+#include "fit.c"
+#include "capacity.c"
+
+#define BASE		0x100000UL
+#define DEVICES		4
+/* What lies behind the regions: these pages, in any order. */
+#define WORLD_ORDER	10
+#define WORLD_PAGES	BIT(WORLD_ORDER)
+
+/* A memory region as a device would have it. */
+struct played_mr {
+	struct ib_mr mr;
+	u32 max;		/* pages asked for */
+	u32 nr;			/* pages mapped */
+	int access;
+	bool valid;
+	u64 page[];
+};
+
+/* What is played. A countdown that reaches zero makes a call fail. */
+static struct {
+	long charged;
+	long pinned;
+	int watched;
+	int changed;
+	int settled;
+	int mrs;
+	int dma;
+	int segment_refs;
+	int revoked;
+	unsigned int calls;
+	unsigned int fail_at;
+	int fail_with;		/* instead of what the call says */
+	u32 serial;
+	u64 last_offset;
+	bool keep_memory;	/* devices do not let go of it */
+	bool iommu;		/* addresses for devices are not those of memory */
+	struct page *pages;
+	/* page @i of a region at @addr; which of the world's it is */
+	u64 (*layout)(u64 addr, unsigned long i);
+	struct rmp_device *dev[DEVICES];
+	struct ib_device *ibdev[DEVICES];
+	struct ib_pd pd[DEVICES];
+	struct rmp_memory mem;
+	struct rmp_segment segment;
+} world;
+
+static int may_fail(int error)
+{
+	if (++world.calls != world.fail_at)
+		return 0;
+	return world.fail_with ?: error;
+}
+
+static u64 scattered(u64 addr, unsigned long i)
+{
+	return 2 * i % WORLD_PAGES;
+}
+
+struct rmp_user *rmp_user_get(kuid_t uid)
+{
+	return (struct rmp_user *)&world;
+}
+
+void rmp_user_put(struct rmp_user *user)
+{
+}
+
+int rmp_charge(struct rmp_memory *mem, unsigned long nr,
+	       struct rmpool_error *error)
+{
+	int ret = may_fail(-ENOMEM);
+
+	if (!ret)
+		world.charged += nr;
+	return ret;
+}
+
+void rmp_uncharge(struct rmp_memory *mem, unsigned long nr)
+{
+	world.charged -= nr;
+}
+
+/* A failure in the middle: what is pinned by then is told. */
+int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **pages,
+	    unsigned long *pinned, u64 *bad)
+{
+	int ret = may_fail(-EFAULT);
+	unsigned long i;
+
+	*pinned = ret ? nr / 2 : nr;
+	*bad = addr + (*pinned << PAGE_SHIFT);
+	world.pinned += *pinned;
+	for (i = 0; i < *pinned; i++)
+		pages[i] = world.pages + world.layout(addr, i);
+	return ret;
+}
+
+void rmp_unpin(struct page **pages, unsigned long nr, bool dirty)
+{
+	world.pinned -= nr;
+}
+
+void rmp_watch_init(struct rmp_memory *mem)
+{
+}
+
+void rmp_watch_exit(struct rmp_memory *mem)
+{
+}
+
+int rmp_watch_begin(struct rmp_region *region)
+{
+	int ret = may_fail(-ENOMEM);
+
+	if (!ret) {
+		region->watched = true;
+		world.watched++;
+	}
+	return ret;
+}
+
+void rmp_watch_pinned(struct rmp_region *region)
+{
+	region->pinned = true;
+}
+
+void rmp_watch_end(struct rmp_region *region)
+{
+	world.watched -= region->watched;
+}
+
+/* Addresses for the device: those of memory, or some that begin just anywhere and
+ * do not jump.
+ */
+static int played_dma_map(struct ib_device *ibdev, struct sg_table *sgt,
+			  enum dma_data_direction dir, unsigned long attrs)
+{
+	u64 at = 3 * (u64)SZ_1G + 5 * PAGE_SIZE;
+	struct scatterlist *sg;
+	int ret = may_fail(-EIO);
+	int i;
+
+	if (ret)
+		return ret;
+	for_each_sgtable_sg(sgt, sg, i) {
+		sg_dma_address(sg) = world.iommu ? at + sg->offset :
+						   sg_phys(sg);
+		sg_dma_len(sg) = sg->length;
+		at += sg->offset + sg->length;
+	}
+	sgt->nents = sgt->orig_nents;
+	world.dma++;
+	return 0;
+}
+
+static void played_dma_unmap(struct ib_device *ibdev, struct sg_table *sgt,
+			     enum dma_data_direction dir, unsigned long attrs)
+{
+	world.dma--;
+}
+
+static bool played_virt_dma(struct ib_device *ibdev)
+{
+	return false;
+}
+
+static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
+				     u32 pages)
+{
+	struct played_mr *mr;
+	int ret = may_fail(-ENOMEM);
+
+	if (ret)
+		return ERR_PTR(ret);
+	mr = kvzalloc(struct_size(mr, page, pages), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max = pages;
+	mr->mr.device = pd->device;
+	mr->mr.lkey = ++world.serial << 8;
+	mr->mr.rkey = mr->mr.lkey;
+	world.mrs++;
+	return &mr->mr;
+}
+
+static int played_dereg_mr(struct ib_mr *ibmr)
+{
+	struct played_mr *mr = container_of(ibmr, struct played_mr, mr);
+
+	world.mrs--;
+	kvfree(mr);
+	return world.keep_memory ? -EBUSY : 0;
+}
+
+/* As the RDMA core asks for it: pages begin at multiples of their size, and only
+ * the first and the last may be touched in part.
+ */
+static int played_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nents,
+			    unsigned int *offset, unsigned int page_size)
+{
+	struct played_mr *mr = container_of(ibmr, struct played_mr, mr);
+	u64 in_page = page_size - 1, end = 0, at;
+	struct scatterlist *sg;
+	int ret = may_fail(-EINVAL);
+	int i;
+
+	if (ret)
+		return ret;
+	ibmr->page_size = page_size;
+	ibmr->iova = sg_dma_address(sgl);
+	for_each_sg(sgl, sg, nents, i) {
+		at = sg_dma_address(sg);
+		if (i && at != end && (at & in_page || end & in_page))
+			return i;
+		end = at + sg_dma_len(sg);
+		for (at &= ~in_page; at < end; at += page_size) {
+			if (mr->nr && mr->page[mr->nr - 1] == at)
+				continue;
+			if (mr->nr == mr->max)
+				return i;
+			mr->page[mr->nr++] = at;
+		}
+		ibmr->length += sg_dma_len(sg);
+	}
+	return nents;
+}
+
+int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+		       int access)
+{
+	int ret = may_fail(-EIO);
+	struct played_mr *mr;
+	u32 i;
+
+	for (i = 0; i < nr && !ret; i++) {
+		mr = container_of(mrs[i], struct played_mr, mr);
+		mr->access = access;
+		mr->valid = true;
+	}
+	return ret;
+}
+
+#define ib_alloc_mr			played_alloc_mr
+#define ib_dereg_mr			played_dereg_mr
+#define ib_map_mr_sg			played_map_mr_sg
+#define ib_dma_map_sgtable_attrs	played_dma_map
+#define ib_dma_unmap_sgtable_attrs	played_dma_unmap
+#define ib_uses_virt_dma		played_virt_dma
+#include "mapping.c"
+
+void rmp_device_hold(struct rmp_device *dev)
+{
+	kref_get(&dev->ref);
+}
+
+static void device_released(struct kref *ref)
+{
+	kfree(container_of(ref, struct rmp_device, ref));
+}
+
+void rmp_device_put(struct rmp_device *dev)
+{
+	kref_put(&dev->ref, device_released);
+}
+
+/* The region takes its reference itself; only the last one would end here. */
+void rmp_segment_put(struct rmp_segment *segment)
+{
+	world.segment_refs--;
+	refcount_dec(&segment->ref.refcount);
+}
+
+int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
+		       u64 *offset)
+{
+	int ret = may_fail(-EEXIST);
+
+	if (!ret) {
+		world.last_offset += 1 << 20;
+		*offset = world.last_offset;
+		region->offset = *offset;
+	}
+	return ret;
+}
+
+struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
+					  struct rmp_region *region)
+{
+	world.revoked++;
+	return NULL;
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
+			 bool killable)
+{
+	return true;
+}
+
+void rmp_segments_changed(void)
+{
+}
+
+void rmp_segment_changed(struct rmp_segment *segment)
+{
+	world.changed++;
+}
+
+static void settled(void)
+{
+	world.settled++;
+}
+
+static const struct rmp_region_ops played_ops = { .settled = settled };
+
+/* What the cases do */
+
+static struct rmp_device *device_make(struct kunit *test, u32 index,
+				      u32 chunk_pages)
+{
+	struct rmp_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	kref_init(&dev->ref);
+	dev->index = index;
+	dev->ibdev = world.ibdev[index];
+	dev->ibdev->attrs.max_fast_reg_page_list_len = chunk_pages;
+	world.pd[index].device = dev->ibdev;
+	dev->data_pd = &world.pd[index];
+	rmp_capacity_init(dev);
+	world.dev[index] = dev;
+	return dev;
+}
+
+static void device_go(u32 index)
+{
+	struct rmp_device *dev = world.dev[index];
+
+	world.dev[index] = NULL;
+	WRITE_ONCE(dev->going, true);
+	rmp_region_device_removed(dev);
+	rmp_device_put(dev);
+}
+
+static int region_init(struct kunit *test)
+{
+	int ret;
+	u32 i;
+
+	memset(&world, 0, sizeof(world));
+	world.layout = scattered;
+	for (i = 0; i < DEVICES; i++) {
+		world.ibdev[i] = kunit_kzalloc(test, sizeof(*world.ibdev[i]),
+					       GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, world.ibdev[i]);
+	}
+	world.pages = alloc_pages(GFP_KERNEL, WORLD_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, world.pages);
+	kref_init(&world.segment.ref);
+	ret = rmp_region_init(&played_ops);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	rmp_memory_init(&world.mem, current->active_mm);
+	suite_case(test);
+	return 0;
+}
+
+/* Whatever a test did: at the end nothing is left. */
+static void region_exit(struct kunit *test)
+{
+	u32 i;
+
+	rmp_memory_kill(&world.mem);
+	rmp_region_del_all(&world.mem);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&world.mem.pinned_pages), 0);
+	rmp_memory_destroy(&world.mem);
+	for (i = 0; i < DEVICES; i++) {
+		if (!world.dev[i])
+			continue;
+		/* All room was given back. */
+		KUNIT_EXPECT_EQ(test, world.dev[i]->mrs, 0);
+		KUNIT_EXPECT_EQ(test, world.dev[i]->pages, 0);
+		/* Ours and that of the table. */
+		KUNIT_EXPECT_EQ(test, kref_read(&world.dev[i]->ref), 2);
+		device_go(i);
+	}
+	rmp_region_exit();
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.watched, 0);
+	KUNIT_EXPECT_EQ(test, world.mrs, 0);
+	KUNIT_EXPECT_EQ(test, world.dma, 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
+	if (world.pages)
+		__free_pages(world.pages, WORLD_ORDER);
+}
+
+static int region_add(u64 addr, u64 length, u32 access, u32 *handle)
+{
+	struct rmpool_region_add arg = {
+		.addr = addr, .length = length, .access = access,
+	};
+	int ret = rmp_region_add(&world.mem, &arg, NULL);
+
+	*handle = arg.handle;
+	return ret;
+}
+
+#endif /* RMP_REGION_WORLD_H */
