@@ -325,10 +325,11 @@ int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
 		}
 	}
 	for (i = 0; i < map->nr_chunks; i++) {
-		/* Pairs with the acquire loads of readers. */
-		if (map->chunks[i].mr && !map->chunks[i].ready)
-			smp_store_release(&map->chunks[i].ready, true);
 		cond_resched();
+		if (!map->chunks[i].mr || map->chunks[i].ready)
+			continue;
+		/* Pairs with the acquire loads of readers. */
+		smp_store_release(&map->chunks[i].ready, true);
 	}
 	return 0;
 }
@@ -366,7 +367,8 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 	}
 	safe = rmp_mapping_trim(map);
 	rmp_device_put(map->dev);
-	kvfree(map);
+	/* Dumps may still read its counts. */
+	kvfree_rcu(map, rcu);
 	return safe;
 }
 

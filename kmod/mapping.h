@@ -34,6 +34,7 @@ struct rmp_chunk {
  * @dev: referenced
  * @region: referenced only while @node is in a list
  * @node: used by attach.c
+ * @rcu: freed after a grace period
  * @access: IB_ACCESS_* of the MRs
  * @dir: of DMA
  * @attrs: of DMA
@@ -49,6 +50,7 @@ struct rmp_mapping {
 	struct rmp_device *dev;
 	struct rmp_region *region;
 	struct list_head node;
+	struct rcu_head rcu;
 	int access;
 	enum dma_data_direction dir;
 	unsigned long attrs;
