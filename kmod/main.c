@@ -38,7 +38,7 @@ static void device_removed(struct rmp_device *dev)
 	rmp_peer_device_removed(dev);
 	rmp_region_device_removed(dev);
 	mutex_unlock(&rmp_devices_lock);
-	rmp_peer_regions_changed();
+	rmp_peer_kick_flows();
 	rmp_netlink_device_event(dev, 0, RMPOOL_EVENT_GONE);
 }
 

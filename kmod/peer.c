@@ -612,17 +612,6 @@ void rmp_peer_device_changed(struct rmp_device *dev)
 	rmp_peer_walk("", peer_device_changed, dev);
 }
 
-static int peer_regions_changed(struct rmp_peer *peer, void *arg)
-{
-	rmp_peer_ops->flow_kick(peer->flow);
-	return 0;
-}
-
-void rmp_peer_regions_changed(void)
-{
-	rmp_peer_walk("", peer_regions_changed, NULL);
-}
-
 /* -------------------------------------------------------------- load, unload */
 
 int rmp_peer_init(const struct rmp_peer_ops *ops)

@@ -102,7 +102,9 @@ void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_put(struct rmp_peer *peer);
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
 u32 rmp_peer_count(void);
-/* What waits in the flow of any peer is looked at again. */
+/* What waits in the flow of any peer is looked at again: regions of this node can be
+ * reached through other devices than before, or it is known what they are.
+ */
 void rmp_peer_kick_flows(void);
 
 /**
@@ -144,8 +146,6 @@ int rmp_peer_walk(const char *after,
 /* Devices came, went or changed (from main.c). */
 void rmp_peer_device_removed(struct rmp_device *dev);
 void rmp_peer_device_changed(struct rmp_device *dev);
-/* Regions of this node can be reached through other devices than before. */
-void rmp_peer_regions_changed(void);
 
 /**
  * struct rmp_node - settings of this node
