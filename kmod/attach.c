@@ -19,11 +19,13 @@
  * - A mapping is published when its device is still entered and the place is
  *   still empty, else its maker destroys it. A device that goes is first
  *   struck, then all its mappings are taken back.
- * When a device goes, chunks that only it had are dealt to others.
+ * When a device goes, chunks that only it had are dealt to others; if that was
+ * before the region was attached, by its maker.
  *
  * Locking: rmp_map_lock guards rmp_map_devices and rmp_region.attached, and
- * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Device
- * events are serialised by device.c; only they change mappings of attached regions.
+ * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Who adds to
+ * the mappings of an attached region, or destroys one, holds rmp_late_lock: the
+ * device events, serialised by device.c, and a maker that has to catch up with them.
  *
  * Lifetime: readers of maps[] in any context use RCU. A mapping that is taken
  * back from a live region is destroyed a grace period later, with a reference
@@ -33,6 +35,7 @@
 
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sizes.h>
 #include "attach.h"
@@ -45,6 +48,7 @@
 #define RMP_CUT_STEP	BIT(16)
 
 static DEFINE_SPINLOCK(rmp_map_lock);
+static DEFINE_MUTEX(rmp_late_lock);
 static struct rmp_device *rmp_map_devices[RMP_DEVICES_MAX];
 
 static struct rmp_mapping *rmp_map_take(struct rmp_region *region, u32 index)
@@ -140,8 +144,8 @@ static int rmp_region_cut(struct rmp_region *region, bool small,
 
 /* ----------------------------------------------------------------------- deal */
 
-/* Whether a device has a chunk. The mapping does not go: a device event runs, or
- * the region is not attached yet.
+/* Whether a device has a chunk. No mapping is destroyed meanwhile: rmp_late_lock is
+ * held, or none is published yet.
  */
 static bool rmp_region_covered(const struct rmp_region *region, u32 chunk)
 {
@@ -222,7 +226,7 @@ static struct rmp_device *rmp_map_device(const struct rmp_region *region,
 
 	spin_lock(&rmp_map_lock);
 	dev = rmp_map_devices[index];
-	if (dev && region->maps[index])
+	if (dev && (region->maps[index] || READ_ONCE(dev->going)))
 		dev = NULL;
 	if (dev && region->strict && dev->ordering == RMPOOL_ORDERING_FORCED) {
 		*strict = true;
@@ -345,9 +349,51 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 	return -EOPNOTSUPP;
 }
 
+/* Chunks that no device has any more, to those that are left. */
+static int rmp_region_cover(struct rmp_region *region, bool owner)
+{
+	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+	struct rmpool_error error = {};
+	int err, ret;
+	u32 i;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		maps[i] = READ_ONCE(region->maps[i]);
+	err = rmp_maps_deal(region, maps, &error);
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		ret = maps[i] ? rmp_mapping_fill(maps[i], region, owner,
+						 &error) : 0;
+		if (ret == -EINTR)
+			return ret;
+		err = ret ?: err;
+	}
+	if (err)
+		pr_warn_ratelimited("region %llu is on no device in part: error %d\n",
+				    region->id, err);
+	return err;
+}
+
+/* What devices that came or went made necessary before they saw the region. */
+static int rmp_region_catch_up(struct rmp_region *region)
+{
+	int err = 0;
+	u32 i;
+
+	if (mutex_lock_interruptible(&rmp_late_lock))
+		return -EINTR;
+	for (i = 0; i < RMP_DEVICES_MAX && err != -EINTR; i++)
+		err = rmp_region_map_late(region, i, true);
+	if (err != -EINTR && region->spread)
+		err = rmp_region_cover(region, true);
+	mutex_unlock(&rmp_late_lock);
+	return err == -EINTR ? err : 0;
+}
+
 int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 {
-	bool small = false;
+	bool small = false, late = false;
 	int err;
 	u32 i;
 
@@ -373,13 +419,10 @@ int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 
 	spin_lock(&rmp_map_lock);
 	region->attached = true;
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		late |= rmp_map_devices[i] && !region->maps[i];
 	spin_unlock(&rmp_map_lock);
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		err = rmp_region_map_late(region, i, true);
-		if (err == -EINTR)
-			return err;
-	}
-	return 0;
+	return late || region->spread ? rmp_region_catch_up(region) : 0;
 }
 
 void rmp_region_detach(struct rmp_region *region)
@@ -481,15 +524,16 @@ void rmp_region_usage(const struct rmp_region *region,
 
 /* -------------------------------------------------------------- device events */
 
-static bool rmp_region_attached(struct rmp_region *region)
+/* Whether devices that come or go matter to a region. */
+static bool rmp_region_wanted(struct rmp_region *region)
 {
 	bool attached;
 
-	/* Else its owner looks for the device when it is. */
+	/* Else its maker looks what became of devices when it is. */
 	spin_lock(&rmp_map_lock);
 	attached = region->attached;
 	spin_unlock(&rmp_map_lock);
-	return attached && !READ_ONCE(region->dead);
+	return attached && !READ_ONCE(region->dead) && !rmp_region_stale(region);
 }
 
 void rmp_region_device_added(struct rmp_device *dev)
@@ -505,8 +549,10 @@ void rmp_region_device_added(struct rmp_device *dev)
 	spin_unlock(&rmp_map_lock);
 
 	for (; (region = rmp_region_next(&id)); id++) {
-		if (rmp_region_attached(region) && !rmp_region_stale(region)) {
+		if (rmp_region_wanted(region)) {
+			mutex_lock(&rmp_late_lock);
 			err = rmp_region_map_late(region, dev->index, false);
+			mutex_unlock(&rmp_late_lock);
 			if (err)
 				pr_warn_ratelimited("%s: region %llu not mapped: error %d\n",
 						    dev_name(&dev->ibdev->dev),
@@ -518,27 +564,6 @@ void rmp_region_device_added(struct rmp_device *dev)
 	}
 	if (any)
 		rmp_segments_changed();
-}
-
-/* Chunks that no device has any more, to those that are left. */
-static void rmp_region_cover(struct rmp_region *region)
-{
-	struct rmp_mapping *maps[RMP_DEVICES_MAX];
-	struct rmpool_error error = {};
-	int err;
-	u32 i;
-
-	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		maps[i] = READ_ONCE(region->maps[i]);
-	err = rmp_maps_deal(region, maps, &error);
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		if (maps[i])
-			err = rmp_mapping_fill(maps[i], region, false, &error) ?:
-			      err;
-	}
-	if (err)
-		pr_warn_ratelimited("region %llu is on no device in part: error %d\n",
-				    region->id, err);
 }
 
 void rmp_region_device_removed(struct rmp_device *dev)
@@ -569,9 +594,11 @@ void rmp_region_device_removed(struct rmp_device *dev)
 	synchronize_rcu();
 	list_for_each_entry_safe(map, next, &maps, node) {
 		region = map->region;
+		mutex_lock(&rmp_late_lock);
 		rmp_map_drop(region, map);
-		if (region->spread && rmp_region_attached(region))
-			rmp_region_cover(region);
+		if (region->spread && rmp_region_wanted(region))
+			rmp_region_cover(region, false);
+		mutex_unlock(&rmp_late_lock);
 		rmp_region_put(region);
 	}
 	rmp_segments_changed();

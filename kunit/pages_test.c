@@ -369,6 +369,91 @@ static void test_dealt_and_devices(struct kunit *test)
 	check_region(test, region_of(a), 1);
 }
 
+/* The first device is taken out when its chunks are done and others are not. */
+static void first_goes(struct rmp_device *dev)
+{
+	if (dev != world.dev[2])
+		return;
+	world.meanwhile = NULL;
+	device_go(0);
+}
+
+/* And another one comes. */
+static void first_goes_last_comes(struct rmp_device *dev)
+{
+	if (dev != world.dev[2])
+		return;
+	world.meanwhile = NULL;
+	device_go(0);
+	rmp_region_device_added(world.dev[3]);
+}
+
+/* A device is to go, and nobody was told yet. */
+static void second_will_go(struct rmp_device *dev)
+{
+	world.meanwhile = NULL;
+	WRITE_ONCE(world.dev[1]->going, true);
+}
+
+/* The same while a region is made: it is nobody's yet, and has all chunks when it
+ * is somebody's.
+ */
+static void test_dealt_meanwhile(struct kunit *test)
+{
+	static void (*const events[])(struct rmp_device *dev) = {
+		first_goes, first_goes_last_comes, second_will_go,
+	};
+	struct rmpool_error error;
+	u32 a, i, n;
+
+	set_limits(64, 0);
+	for (n = 0; n < ARRAY_SIZE(events); n++) {
+		for (i = 0; i < 3; i++)
+			device_with(test, i, 16, ALL_SIZES);
+		world.ibdev[3]->attrs.page_size_cap = ALL_SIZES;
+		if (events[n] == first_goes_last_comes)
+			device_make(test, 3, 16);
+		world.meanwhile = events[n];
+		KUNIT_ASSERT_EQ(test, add_limited(96 * PAGE_SIZE, &error, &a), 0);
+		KUNIT_ASSERT_NULL(test, world.meanwhile);
+		check_region(test, region_of(a), 1);
+		KUNIT_EXPECT_NULL(test, region_of(a)->maps[events[n] ==
+							   second_will_go]);
+		KUNIT_EXPECT_EQ(test, share(a, 3),
+				events[n] == first_goes_last_comes ? 2 : 0);
+		KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem, a), 0);
+		for (i = 0; i < DEVICES; i++) {
+			if (!world.dev[i])
+				continue;
+			KUNIT_EXPECT_EQ(test, world.dev[i]->pages, 0);
+			device_go(i);
+		}
+	}
+}
+
+/* A stale region keeps the room that it has, and takes no more. */
+static void test_stale(struct kunit *test)
+{
+	struct rmpool_error error;
+	u32 a;
+
+	device_with(test, 0, 16, ALL_SIZES);
+	device_with(test, 1, 16, ALL_SIZES);
+	device_with(test, 2, 16, ALL_SIZES);
+	set_limits(64, 0);
+	KUNIT_ASSERT_EQ(test, add_limited(96 * PAGE_SIZE, &error, &a), 0);
+	region_of(a)->state = RMPOOL_REGION_STALE;
+	device_go(1);
+	device_with(test, 3, 16, ALL_SIZES);
+	KUNIT_EXPECT_EQ(test, world.dev[0]->pages, 32);
+	KUNIT_EXPECT_EQ(test, world.dev[2]->pages, 32);
+	KUNIT_EXPECT_NULL(test, region_of(a)->maps[3]);
+	check_region(test, region_of(a), 0);
+	KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem, a), 0);
+	KUNIT_EXPECT_EQ(test, world.dev[0]->pages, 0);
+	KUNIT_EXPECT_EQ(test, world.dev[2]->pages, 0);
+}
+
 static const struct played_mr *first_mr(u32 handle, u32 index)
 {
 	return container_of(region_of(handle)->maps[index]->chunks[0].mr,
@@ -436,6 +521,8 @@ static struct kunit_case pages_cases[] = {
 	KUNIT_CASE(test_dealt),
 	KUNIT_CASE(test_mrs),
 	KUNIT_CASE(test_dealt_and_devices),
+	KUNIT_CASE(test_dealt_meanwhile),
+	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_ordering),
 	{}
 };

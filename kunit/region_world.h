@@ -50,6 +50,8 @@ static struct {
 	u64 last_offset;
 	bool keep_memory;	/* devices do not let go of it */
 	bool iommu;		/* addresses for devices are not those of memory */
+	/* something happens while memory regions of @dev are made */
+	void (*meanwhile)(struct rmp_device *dev);
 	struct page *pages;
 	/* page @i of a region at @addr; which of the world's it is */
 	u64 (*layout)(u64 addr, unsigned long i);
@@ -248,6 +250,8 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 	struct played_mr *mr;
 	u32 i;
 
+	if (world.meanwhile)
+		world.meanwhile(dev);
 	for (i = 0; i < nr && !ret; i++) {
 		mr = container_of(mrs[i], struct played_mr, mr);
 		mr->access = access;
