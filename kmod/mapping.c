@@ -16,9 +16,9 @@
  *
  * On iWARP the target of a read would need remote write access as well.
  *
- * Locking: none. A mapping has one writer: its maker until it is published, then
- * the thread that handles device events, and whoever takes it back. Ready chunks
- * do not change, readers look at @ready first.
+ * Locking: none of its own. A mapping has one writer: its maker until it is
+ * published, then who holds rmp_late_lock of attach.c, and who takes it back. Ready
+ * chunks do not change, readers look at @ready first.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
