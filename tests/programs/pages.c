@@ -94,7 +94,7 @@ static struct rmpool_nl_region measure(struct test *t, uint8_t *at, size_t lengt
 	if (rmpool_register(pool, at, length, RMPOOL_ACCESS_ALL, 0, 0, &handle, NULL))
 		give_up("%s", rmpool_error());
 	found = usage(t, length);
-	expect(t, found.devices == DEVICES && found.mrs == found.chunks * DEVICES,
+	expect(t, found.devices == DEVICES && found.mrs == (uint64_t)found.chunks * DEVICES,
 	       "%u devices, %u chunks, %llu memory regions", found.devices, found.chunks,
 	       (unsigned long long)found.mrs);
 	if (rmpool_unregister(pool, handle))

@@ -326,7 +326,7 @@ static bool collapse(struct test *t)
 	while (now() < end && (from < 0 || full < from + 3)) {
 		f = fopen(path, "r");
 		if (f && fgets(text, sizeof(text), f))
-			full = atol(text);
+			full = strtol(text, NULL, 10);
 		if (f)
 			fclose(f);
 		if (from < 0)
