@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=900 long=6000 kernels=test level=long alone=1 append=slab_debug=U module=0 shortage=1
+# vm: level=all all=1800 long=6000 kernels=test alone=1 append=slab_debug=U module=0 shortage=1
 #
 # Allocations that fail, at every place of every operation, in both roles: the caller
 # gets an error or what it asked for, the same again works, and nothing is left. See
