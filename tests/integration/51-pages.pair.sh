@@ -104,7 +104,7 @@ if [ "$VM" = b ]; then
 	check "and gets all" wait_until 20 on_each 2
 	barrier back
 	barrier again 100
-	kill -INT "$server"
+	kill -TERM "$server"
 	wait "$server"
 	parameter max_chunk_mib 64
 else

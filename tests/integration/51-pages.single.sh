@@ -27,9 +27,9 @@ check_lines "pages" pages dealt
 check_lines "pages" pages refused
 check "the limit is shown" grep -q " of 3 " <(rmpool device)
 parameter max_device_mrs 0
-parameter max_device_pages 100
-check_fails "pages of a device" "an RDMA device may have 100 pages" rmpool serve --size 64M x
-check "this limit, too" grep -q "0 of 100 " <(rmpool device)
+parameter max_device_pages 10
+check_fails "pages of a device" "an RDMA device may have 10 pages" rmpool serve --size 64M x
+check "this limit, too" grep -q "0 of 10 " <(rmpool device)
 parameter max_device_pages 0
 
 # Both bind root. Each error names the limit, what is in use, and what was needed.
@@ -49,12 +49,12 @@ parameter max_user_mib 0
 parameter max_pinned_mib 4
 check_fails "the node's limit" "4 MiB may be registered on this node" rmpool serve --size 2M y
 check "it is shown" grep -q "node .*4194304 bytes (4 MiB), 3145728 bytes" <(rmpool info)
-kill -INT $server
+kill -TERM $server
 wait $server
 rmpool serve --size 4M y >served &
 server=$!
 check "the node's limit, to the last page" wait_until 20 grep -q ready served
-kill -INT $server
+kill -TERM $server
 wait $server
 parameter max_pinned_mib 0
 check "no limit" grep -q "node *none, 0 bytes in use" <(rmpool info)
