@@ -56,6 +56,12 @@ void rmp_uncharge(struct mm_struct *mm, unsigned long nr)
 	world.charged -= nr;
 }
 
+int rmp_kind_check(unsigned long addr, unsigned long length, bool write,
+		   struct rmpool_error *error)
+{
+	return may_fail(-EOPNOTSUPP);
+}
+
 /* A failure in the middle: what is pinned by then is told. */
 int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **pages,
 	    unsigned long *pinned, u64 *bad)
@@ -357,8 +363,8 @@ static void test_unwinding(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, xa_empty(&world.mem.handles));
 		KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + 5, 1, 0)), -EFAULT);
 	}
-	/* Charge, watch, pin, two devices, segment. */
-	KUNIT_EXPECT_EQ(test, n, 7);
+	/* Charge, watch, kind, pin, two devices, segment. */
+	KUNIT_EXPECT_EQ(test, n, 8);
 	KUNIT_EXPECT_EQ(test, world.charged, 11);
 	KUNIT_EXPECT_EQ(test, world.pinned, 11);
 	KUNIT_EXPECT_EQ(test, world.mappings, 2);
