@@ -4,9 +4,9 @@
  *
  * A region is made whole or not at all: charged, watched (watch.c), its kind
  * looked at (kind.c), pinned, mapped on each device (attach.c), put in its segment, and
- * last made findable in its file. When the owner lets go of its pages it becomes stale: it stays, with its
- * pages, until it is unregistered, but nothing more is moved. It ends
- * the other way round: not found any more, taken out of its segment, its keys
+ * last made findable in its file. When the owner lets go of its pages it becomes
+ * stale: it stays, with its pages, until it is unregistered, but nothing more is
+ * moved. It ends the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
  * waits until no device can reach it), unpinned and uncharged.
  *

@@ -14,6 +14,7 @@ static struct vm_area_struct *play_lookup(unsigned long addr);
 static int play_lock(void);
 static void play_unlock(void);
 static bool play_signal(void);
+static bool play_is_fsdax(struct vm_area_struct *vma);
 
 /* As inode_to_bdi() and IS_DAX() would find out. */
 struct played_file {
@@ -28,8 +29,8 @@ struct played_file {
 #define vma_lookup(mm, addr)		((void)(mm), play_lookup(addr))
 #define mmap_read_lock_killable(mm)	((void)(mm), play_lock())
 #define mmap_read_unlock(mm)		((void)(mm), play_unlock())
-#define signal_pending(task)		play_signal()
-#define vma_is_fsdax(vma)		((vma)->vm_file && played((vma)->vm_file)->dax)
+#define signal_pending(task)		((void)(task), play_signal())
+#define vma_is_fsdax			play_is_fsdax
 #define mapping_can_writeback(m)	\
 	(container_of(m, struct played_file, mapping)->writes_back)
 #include "kind.c"
@@ -77,6 +78,11 @@ static void play_unlock(void)
 static bool play_signal(void)
 {
 	return world.signal_at && world.locks + 1 >= world.signal_at;
+}
+
+static bool play_is_fsdax(struct vm_area_struct *vma)
+{
+	return vma->vm_file && played(vma->vm_file)->dax;
 }
 
 static const struct vm_operations_struct no_ops;

@@ -21,7 +21,9 @@ static inline uint8_t *try_map(size_t size, int prot, int flags, int fd)
 {
 	void *at = mmap(NULL, size, prot, flags, fd, 0);
 
-	return at == MAP_FAILED ? NULL : at;
+	if (at == MAP_FAILED)
+		return NULL;
+	return at;
 }
 
 static inline uint8_t *map(size_t size, int prot, int flags, int fd)
