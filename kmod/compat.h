@@ -5,7 +5,6 @@
 #ifndef RMP_COMPAT_H
 #define RMP_COMPAT_H
 
-#include <linux/backing-dev.h>
 #include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
@@ -50,55 +49,11 @@ out:
 	mmap_read_unlock(mm);
 	return ret;
 }
-
-/*
- * Later kernels refuse long-term pins for writing in a shared mapping of a
- * file that tracks which pages are dirty: the device would write behind its
- * back. Here that has to be looked up.
- */
-static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
-				     struct page **pages)
-{
-	unsigned long end = addr + (nr << PAGE_SHIFT);
-	struct mm_struct *mm = current->mm;
-	struct vm_area_struct *vma;
-	unsigned long at = addr;
-	bool refused = false;
-
-	if (mmap_read_lock_killable(mm))
-		return -EINTR;
-	while (at < end) {
-		vma = find_vma(mm, at);
-		if (!vma || vma->vm_start > at)
-			break;
-		if (vma->vm_file && vma->vm_flags & VM_SHARED &&
-		    ((vma->vm_ops && (vma->vm_ops->page_mkwrite ||
-				      vma->vm_ops->pfn_mkwrite)) ||
-		     mapping_can_writeback(vma->vm_file->f_mapping))) {
-			refused = true;
-			break;
-		}
-		at = vma->vm_end;
-	}
-	mmap_read_unlock(mm);
-	if (refused && at == addr)
-		return -EFAULT;
-	/* Up to a hole or what is refused; the next call then begins there. */
-	if (at > addr && at < end)
-		nr = (at - addr) >> PAGE_SHIFT;
-	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
-}
 #else
 static inline long rmp_pin_for_read(unsigned long addr, unsigned long nr,
 				    struct page **pages)
 {
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM, pages);
-}
-
-static inline long rmp_pin_for_write(unsigned long addr, unsigned long nr,
-				     struct page **pages)
-{
-	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE, pages);
 }
 #endif
 

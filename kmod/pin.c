@@ -26,7 +26,9 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write,
 		at = addr + (*pinned << PAGE_SHIFT);
 		n = min(nr - *pinned, RMP_PIN_STEP);
 		if (write)
-			n = rmp_pin_for_write(at, n, pages + *pinned);
+			n = pin_user_pages_fast(at, n,
+						FOLL_LONGTERM | FOLL_WRITE,
+						pages + *pinned);
 		else
 			n = rmp_pin_for_read(at, n, pages + *pinned);
 		if (n <= 0) {

@@ -33,6 +33,13 @@ struct rmp_pinned {
 
 void rmp_pinned_get(const struct rmp_memory *mem, struct rmp_pinned *pinned);
 
+/* Whether memory of the caller is of a kind that can be pinned for long, for writing
+ * as well if @write. -EOPNOTSUPP if not, -EFAULT if some of it is missing, each with
+ * reason and address in @error; -EINTR.
+ */
+int rmp_kind_check(unsigned long addr, unsigned long length, bool write,
+		   struct rmpool_error *error);
+
 /* Pins @nr pages of the caller from @addr (page aligned) on, for long. What was
  * pinned is counted in @pinned, also when it fails; @bad is the address where.
  */

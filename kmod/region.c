@@ -2,11 +2,11 @@
 /*
  * Regions: pinned ranges of a process's memory, registered on every device.
  *
- * A region is made whole or not at all: charged, watched (watch.c), pinned, mapped
- * on each device (attach.c), put in its segment, and last made findable in its
- * file. When the owner lets go of its pages it becomes stale: it stays, with its
- * pages, until it is unregistered, but nothing more is moved. It ends
- * the other way round: not found any more, taken out of its segment, its keys
+ * A region is made whole or not at all: charged, watched (watch.c), its kind
+ * looked at (kind.c), pinned, mapped on each device (attach.c), put in its segment, and
+ * last made findable in its file. When the owner lets go of its pages it becomes
+ * stale: it stays, with its pages, until it is unregistered, but nothing more is
+ * moved. It ends the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
  * waits until no device can reach it), unpinned and uncharged.
  *
@@ -123,6 +123,10 @@ static int rmp_region_pin(struct rmp_region *region, struct rmpool_error *error)
 				       RMPOOL_ACCESS_REMOTE_WRITE);
 	u64 bad = 0;
 	int err;
+
+	err = rmp_kind_check(region->addr, region->length, write, error);
+	if (err)
+		return err;
 
 	/* The size is the user's: no warning when it is absurd. */
 	region->pages = kvmalloc_array(region->nr_pages, sizeof(struct page *),

@@ -91,10 +91,10 @@ static void test_unwinding(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, xa_empty(&world.mem.handles));
 		KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + 5, 1, 0)), -EFAULT);
 	}
-	/* Charge, watch, pin, three for each of 6 chunks and one for all of them on two
+	/* Charge, watch, kind, pin, three for each of 6 chunks and one for all of them on two
 	 * devices, segment.
 	 */
-	KUNIT_EXPECT_EQ(test, n, 3 + 2 * (3 * 6 + 1) + 1 + 1);
+	KUNIT_EXPECT_EQ(test, n, 4 + 2 * (3 * 6 + 1) + 1 + 1);
 	KUNIT_EXPECT_EQ(test, world.charged, 11);
 	KUNIT_EXPECT_EQ(test, world.pinned, 11);
 	KUNIT_EXPECT_EQ(test, world.mrs, 12);

@@ -98,6 +98,12 @@ void rmp_uncharge(struct rmp_memory *mem, unsigned long nr)
 	world.charged -= nr;
 }
 
+int rmp_kind_check(unsigned long addr, unsigned long length, bool write,
+		   struct rmpool_error *error)
+{
+	return may_fail(-EOPNOTSUPP);
+}
+
 /* A failure in the middle: what is pinned by then is told. */
 int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **pages,
 	    unsigned long *pinned, u64 *bad)

@@ -63,6 +63,10 @@ static const struct reason reasons[] = {
 	{ RMPOOL_REASON_NO_DEVICE, "no-device", "there is no usable RDMA device" },
 	{ RMPOOL_REASON_ORDERING, "ordering",
 	  "the RDMA devices force relaxed ordering" },
+	{ RMPOOL_REASON_DEVICE_MAPPING, "device-mapping",
+	  "what is mapped there is of a device, not memory" },
+	{ RMPOOL_REASON_FILE_MAPPING, "file-mapping",
+	  "the file system of a file that is mapped there does not allow it" },
 	{ RMPOOL_REASON_PEER_UNKNOWN, "peer-unknown",
 	  "the peer is not in the peer table" },
 	{ RMPOOL_REASON_PEER_SELF, "peer-self",
@@ -266,6 +270,16 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 	case RMPOOL_REASON_UNMAPPED:
 		snprintf(out, size,
 			 "the page at 0x%" PRIx64 " is not mapped or may not be accessed so",
+			 (uint64_t)e->need);
+		return;
+	case RMPOOL_REASON_DEVICE_MAPPING:
+		snprintf(out, size,
+			 "what is mapped at 0x%" PRIx64 " is of a device, not memory; it cannot be registered",
+			 (uint64_t)e->need);
+		return;
+	case RMPOOL_REASON_FILE_MAPPING:
+		snprintf(out, size,
+			 "the file system of the file at 0x%" PRIx64 " must know who writes; map it MAP_PRIVATE, register it to be read only, or use a memfd, tmpfs or hugetlbfs",
 			 (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_OFFSET_TAKEN:

@@ -30,7 +30,7 @@ packages='build-essential make gcc clang libclang-rt-dev python3 python3-yaml
 	dkms strace pkg-config
 	libmnl-dev libjansson-dev libcmocka-dev libbsd-dev
 	perftest rdma-core rdmacm-utils ibverbs-utils libibverbs-dev librdmacm-dev
-	iproute2 procps iputils-ping groff-base'
+	iproute2 procps iputils-ping groff-base e2fsprogs'
 if [ -n "$lint" ]; then
 	packages="$packages linux-source-6.12 sparse clang-tidy cppcheck shellcheck codespell
 		pyflakes3"

@@ -70,7 +70,7 @@ check "the peers of get are completed" offers host-b/ rmpool get ho
 check "all is a length" offers all rmpool get host-b/kv ''
 check "operands after --file=x count right" offers host-b rmpool peer --timeout = 3 del ''
 for page in "$source"/docs/man/*.[1347]; do
-	check "$page is clean" [ -z "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" ]
+	check "$page is clean" [ -z "$(groff -t -man -Tutf8 -ww -z "$page" 2>&1)" ]
 done
 
 # Prototypes, one per line and without spaces: of the header, of the pages.

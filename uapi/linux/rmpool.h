@@ -69,6 +69,8 @@ enum rmpool_reason {
 	RMPOOL_REASON_NAME_BAD = 21,	/* empty, not terminated, or bad character */
 	RMPOOL_REASON_NO_DEVICE = 22,	/* no usable RDMA device */
 	RMPOOL_REASON_ORDERING = 23,	/* all devices force relaxed ordering */
+	RMPOOL_REASON_DEVICE_MAPPING = 24, /* memory of a device is mapped there */
+	RMPOOL_REASON_FILE_MAPPING = 25, /* a file whose file system forbids it */
 	/* connections */
 	RMPOOL_REASON_PEER_UNKNOWN = 32, /* no such entry in the peer table */
 	RMPOOL_REASON_PEER_SELF = 33,	/* the address is this node's own */
@@ -238,10 +240,15 @@ struct rmpool_handle {
  * requests that use it, here and at peers, get ESTALE, whatever is mapped there
  * then, and the pages stay pinned until it is unregistered.
  *
- * Errors: EINVAL, EFAULT (a page is missing or not writable), ENOMEM (limit
- * named in @error, or out of memory), EEXIST (offset taken), ENOENT (no such
- * segment), ENODEV (no usable device), EOPNOTSUPP (no device has strict
- * order), EINTR.
+ * Memory is what has pages: anonymous, of a memfd, in tmpfs or hugetlbfs, a file
+ * mapped privately. A shared mapping of a file in another file system can be read
+ * (FILE_MAPPING else, or with DAX), a mapping of a device not at all
+ * (DEVICE_MAPPING): both give EOPNOTSUPP, before anything is changed.
+ *
+ * Errors: EINVAL, EFAULT (a page is missing or not writable), EOPNOTSUPP (of a kind
+ * that cannot be registered, or no device has strict order), ENOMEM (limit named in
+ * @error, or out of memory), EEXIST (offset taken), ENOENT (no such segment), ENODEV
+ * (no usable device), EINTR.
  */
 struct rmpool_region_add {
 	__u64 addr;

@@ -12,7 +12,7 @@ top changes the defaults:
   module=0         rmpool is not loaded before the suite
   alone=1          a boot of its own
   shortage=1       the kernel may say that it has no memory, with a trace
-  append=WORD      a word more for the kernel's command line
+  append=WORD      a word more for the kernel's command line, each time it is there
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
   test=LEVEL       the same on the test kernel, where all is slow
@@ -114,7 +114,7 @@ def load(path, vms=None):
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone", "shortage"):
                 setattr(suite, key, int(value))
             elif key == "append":
-                suite.append = value
+                suite.append = f"{suite.append} {value}".strip()
             else:
                 raise SuiteError(f"{path.name}: '# vm: {word}' is not known")
     # A higher level has the limit of the one below unless it has its own.
