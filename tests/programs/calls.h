@@ -47,7 +47,6 @@ static const struct call calls[] = {
 	  { ZERO(rmpool_handle, flags) } },
 	{ "REGION_ADD", RMPOOL_IOC_REGION_ADD, ERROR_OF(rmpool_region_add),
 	  { ZERO(rmpool_region_add, flags), ZERO(rmpool_region_add, reserved),
-	    ZERO(rmpool_region_add, reserved2),
 	    ZERO_BUT(rmpool_region_add, access, RMPOOL_ACCESS_ALL) } },
 	{ "REGION_DEL", RMPOOL_IOC_REGION_DEL, -1,
 	  { ZERO(rmpool_handle, flags) } },
@@ -69,6 +68,13 @@ static const struct call calls[] = {
 	  { ZERO(rmpool_wait, flags), ZERO(rmpool_wait, reserved) } },
 	{ "CANCEL", RMPOOL_IOC_CANCEL, -1,
 	  { ZERO_BUT(rmpool_cancel, flags, RMPOOL_CANCEL_ALL) } },
+	{ "REGION_ADD_MANY", RMPOOL_IOC_REGION_ADD_MANY,
+	  ERROR_OF(rmpool_region_add_many),
+	  { ZERO(rmpool_region_add_many, flags),
+	    ZERO(rmpool_region_add_many, reserved) } },
+	{ "REGION_DEL_MANY", RMPOOL_IOC_REGION_DEL_MANY,
+	  ERROR_OF(rmpool_region_del_many),
+	  { ZERO(rmpool_region_del_many, flags) } },
 };
 
 #define NR_CALLS	(sizeof(calls) / sizeof(calls[0]))
