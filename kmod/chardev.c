@@ -38,6 +38,7 @@
 #include <linux/uaccess.h>
 #include "chardev.h"
 #include "pin.h"
+#include "register.h"
 #include "ring.h"
 #include "segment.h"
 #include "transfer.h"
@@ -210,7 +211,7 @@ static int ioc_info(struct rmp_file *file, void *arg)
 	info->nr_peers = rmp_peer_count();
 	info->batch_max = RMPOOL_BATCH_MAX;
 	info->ring_max = RMPOOL_RING_MAX;
-	info->regions_max = RMP_REGIONS_MAX;
+	info->regions_max = rmp_regions_max();
 	info->segments_max = RMP_SEGMENTS_MAX;
 	info->opens_max = RMP_OPENS_MAX;
 	info->pinned = (u64)atomic64_read(&file->mem.pinned_pages) << PAGE_SHIFT;
@@ -349,56 +350,31 @@ static void undo_segment_create(struct rmp_file *file, const void *arg)
 
 static int ioc_region_add(struct rmp_file *file, void *arg)
 {
-	struct rmpool_region_add *add = arg;
-	struct rmp_segment *segment = NULL;
-	int ret;
+	return rmp_register(file, arg);
+}
 
-	add->handle = 0;
-	memset(&add->error, 0, sizeof(add->error));
-	if (add->reserved || add->reserved2 ||
-	    add->access & ~RMPOOL_ACCESS_ALL)
-		return -EINVAL;
-	if (add->segment) {
-		down_read(&file->handles);
-		segment = xa_load(&file->segments, add->segment);
-		if (segment)
-			kref_get(&segment->ref);
-		up_read(&file->handles);
-		if (!segment)
-			return -ENOENT;
-	} else if (add->offset) {
-		return -EINVAL;
-	}
-	ret = rmp_region_add(&file->mem, add, segment);
-	if (segment)
-		rmp_segment_put(segment);
-	return ret;
+static int ioc_region_add_many(struct rmp_file *file, void *arg)
+{
+	return rmp_register_many(file, arg);
 }
 
 static void undo_region_add(struct rmp_file *file, const void *arg)
 {
 	const struct rmpool_region_add *add = arg;
 
-	rmp_region_del(&file->mem, add->handle);
+	rmp_unregister(file, add->handle);
 }
 
 static int ioc_region_del(struct rmp_file *file, void *arg)
 {
 	struct rmpool_handle *h = arg;
-	struct rmp_region *region;
 
-	if (h->flags)
-		return -EINVAL;
-	/* No new request from here on: it would be waited for, and end perhaps
-	 * only at its deadline.
-	 */
-	down_read(&file->mem.lock);
-	region = xa_load(&file->mem.handles, h->handle);
-	if (region)
-		WRITE_ONCE(region->dead, true);
-	up_read(&file->mem.lock);
-	rmp_transfer_cancel_region(file, h->handle);
-	return rmp_region_del(&file->mem, h->handle);
+	return h->flags ? -EINVAL : rmp_unregister(file, h->handle);
+}
+
+static int ioc_region_del_many(struct rmp_file *file, void *arg)
+{
+	return rmp_unregister_many(file, arg);
 }
 
 static int ioc_segment_open(struct rmp_file *file, void *arg)
@@ -560,6 +536,9 @@ static const struct rmp_ioctl rmp_ioctls[] = {
 	RMP_IOCTL(SUBMIT_SYNC, ioc_submit_sync),
 	RMP_IOCTL(WAIT, ioc_wait),
 	RMP_IOCTL(CANCEL, ioc_cancel),
+	/* What these made or ended is told in the arrays. */
+	RMP_IOCTL(REGION_ADD_MANY, ioc_region_add_many),
+	RMP_IOCTL(REGION_DEL_MANY, ioc_region_del_many),
 };
 
 /* Large enough for each of the structures. */
@@ -575,6 +554,8 @@ union rmp_ioctl_arg {
 	struct rmpool_submit_sync submit_sync;
 	struct rmpool_wait wait;
 	struct rmpool_cancel cancel;
+	struct rmpool_region_add_many region_add_many;
+	struct rmpool_region_del_many region_del_many;
 };
 
 static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)

@@ -28,6 +28,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -42,6 +43,10 @@
 
 /* Ids are indexes of an xarray. */
 static_assert(sizeof(unsigned long) == sizeof(u64));
+
+static unsigned int rmp_max_regions = RMP_REGIONS_MAX;
+module_param_named(max_regions, rmp_max_regions, uint, 0644);
+MODULE_PARM_DESC(max_regions, "most regions of one open file, up to 1048576 (default 1048576)");
 
 /* All regions of the node, by id. */
 static DEFINE_XARRAY(rmp_regions);
@@ -91,13 +96,9 @@ void rmp_region_put(struct rmp_region *region)
 	kref_put(&region->ref, rmp_region_last_put);
 }
 
-/* Gives a reference back and waits until all others are, too. */
-static int rmp_region_put_and_wait(struct rmp_region *region)
+/* Waits until all references of a region are given back; -EINTR when killed. */
+static int rmp_region_wait_gone(struct rmp_memory *mem, u64 id)
 {
-	struct rmp_memory *mem = region->mem;
-	u64 id = region->id;
-
-	rmp_region_put(region);
 	return wait_var_event_killable(mem, !xa_load(&rmp_regions, id)) ?
 	       -EINTR : 0;
 }
@@ -248,18 +249,24 @@ static int rmp_region_publish(struct rmp_region *region, u32 handle,
 	return 0;
 }
 
+u32 rmp_regions_max(void)
+{
+	return clamp(READ_ONCE(rmp_max_regions), 1U, (u32)RMP_REGIONS_MAX);
+}
+
 static int rmp_region_reserve(struct rmp_memory *mem, u32 *handle,
 			      struct rmpool_error *error)
 {
+	u32 max = rmp_regions_max();
 	int err;
 
-	err = xa_alloc(&mem->handles, handle, NULL,
-		       XA_LIMIT(1, RMP_REGIONS_MAX), GFP_KERNEL_ACCOUNT);
+	err = xa_alloc(&mem->handles, handle, NULL, XA_LIMIT(1, max),
+		       GFP_KERNEL_ACCOUNT);
 	if (err != -EBUSY)
 		return err;
 	error->reason = RMPOOL_REASON_REGIONS;
-	error->limit = RMP_REGIONS_MAX;
-	error->used = RMP_REGIONS_MAX;
+	error->limit = max;
+	error->used = max;
 	error->need = 1;
 	return -ENOMEM;
 }
@@ -270,6 +277,7 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 	struct rmpool_error *error = &arg->error;
 	struct rmp_region *region;
 	u32 handle;
+	u64 id;
 	int err;
 
 	memset(error, 0, sizeof(*error));
@@ -302,19 +310,20 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 err_region:
 	WRITE_ONCE(region->dead, true);
 	/* When the caller sees the error, all is given back. */
-	rmp_region_put_and_wait(region);
+	id = region->id;
+	rmp_region_put(region);
+	rmp_region_wait_gone(mem, id);
 err_handle:
 	xa_release(&mem->handles, handle);
 	return err;
 }
 
-int rmp_region_del(struct rmp_memory *mem, u32 handle)
+/* Not found any more; the reference of the file is the caller's. */
+static struct rmp_region *rmp_region_take(struct rmp_memory *mem, u32 handle)
 {
-	struct rmp_revocation *rev = NULL;
 	struct rmp_region *region;
 
-	if (down_write_killable(&mem->lock))
-		return -EINTR;
+	lockdep_assert_held_write(&mem->lock);
 	/* A reserved handle reads as none and must stay reserved. */
 	region = xa_load(&mem->handles, handle);
 	if (region) {
@@ -322,16 +331,69 @@ int rmp_region_del(struct rmp_memory *mem, u32 handle)
 		interval_tree_remove(&region->node, &mem->tree);
 		WRITE_ONCE(region->dead, true);
 	}
-	up_write(&mem->lock);
-	if (!region)
-		return -ENOENT;
+	return region;
+}
 
-	if (region->segment)
-		rev = rmp_segment_remove(region->segment, region);
-	/* Peers that stay silent lose: their keys end with the MRs. */
-	if (rev)
-		rmp_revocation_wait(rev, RMP_REVOKE_WAIT, true);
-	return rmp_region_put_and_wait(region);
+/* Peers that stay silent lose: their keys end with the MRs. */
+static void rmp_revocations_wait(struct list_head *revs, unsigned long until,
+				 bool killable)
+{
+	struct rmp_revocation *rev, *next;
+	unsigned long now;
+
+	list_for_each_entry_safe(rev, next, revs, node) {
+		now = jiffies;
+		rmp_revocation_wait(rev, time_before(now, until) ?
+				    until - now : 0, killable);
+	}
+}
+
+int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
+			u32 nr, unsigned long until)
+{
+	struct rmp_revocation *rev;
+	struct rmp_region_del *del;
+	LIST_HEAD(revs);
+	int err = 0;
+
+	if (down_write_killable(&mem->lock))
+		return -EINTR;
+	for (del = dels; del < dels + nr; del++) {
+		del->region = rmp_region_take(mem, del->handle);
+		del->status = del->region ? 0 : -ENOENT;
+	}
+	up_write(&mem->lock);
+
+	for (del = dels; del < dels + nr; del++) {
+		if (!del->region)
+			continue;
+		del->id = del->region->id;
+		rev = del->region->segment ?
+		      rmp_segment_remove(del->region->segment, del->region) :
+		      NULL;
+		if (rev)
+			list_add_tail(&rev->node, &revs);
+		cond_resched();
+	}
+	rmp_revocations_wait(&revs, until, true);
+
+	for (del = dels; del < dels + nr; del++) {
+		if (del->region)
+			rmp_region_put(del->region);
+	}
+	for (del = dels; del < dels + nr && !err; del++) {
+		if (del->region)
+			err = rmp_region_wait_gone(mem, del->id);
+	}
+	return err;
+}
+
+int rmp_region_del(struct rmp_memory *mem, u32 handle)
+{
+	struct rmp_region_del del = { .handle = handle };
+	int err = rmp_region_del_many(mem, &del, 1, jiffies + RMP_REVOKE_WAIT);
+
+	return err ?: del.status;
 }
 
 void rmp_memory_kill(struct rmp_memory *mem)
@@ -348,9 +410,9 @@ void rmp_memory_kill(struct rmp_memory *mem)
 void rmp_region_del_all(struct rmp_memory *mem)
 {
 	unsigned long until = jiffies + RMP_REVOKE_WAIT;
-	struct rmp_revocation *rev, *next;
+	struct rmp_revocation *rev;
 	struct rmp_region *region;
-	unsigned long handle, now;
+	unsigned long handle;
 	LIST_HEAD(revs);
 
 	down_write(&mem->lock);
@@ -366,11 +428,7 @@ void rmp_region_del_all(struct rmp_memory *mem)
 			list_add_tail(&rev->node, &revs);
 		cond_resched();
 	}
-	list_for_each_entry_safe(rev, next, &revs, node) {
-		now = jiffies;
-		rmp_revocation_wait(rev, time_before(now, until) ?
-				    until - now : 0, false);
-	}
+	rmp_revocations_wait(&revs, until, false);
 
 	xa_for_each(&mem->handles, handle, region) {
 		xa_erase(&mem->handles, handle);

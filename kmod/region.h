@@ -15,7 +15,7 @@ struct rmp_segment;
 struct rmp_mapping;
 struct rmp_user;
 
-/* Most regions of one file. */
+/* Most regions of one file, whatever the parameter max_regions says. */
 #define RMP_REGIONS_MAX		BIT(20)
 
 /**
@@ -142,6 +142,9 @@ static inline bool rmp_region_stale(const struct rmp_region *region)
 int rmp_region_init(const struct rmp_region_ops *ops);
 void rmp_region_exit(void);
 
+/* Most regions of one file. */
+u32 rmp_regions_max(void);
+
 /* -ENOMEM; to be destroyed, else. */
 int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm);
 /* Called when the last region is gone. */
@@ -169,6 +172,25 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
  * the rest happens in the background (-EINTR). -ENOENT when unknown.
  */
 int rmp_region_del(struct rmp_memory *mem, u32 handle);
+
+/**
+ * struct rmp_region_del - one of many to be unregistered
+ * @handle: of the region
+ * @status: out: 0, or -ENOENT when unknown
+ */
+struct rmp_region_del {
+	u32 handle;
+	int status;
+	/* the rest belongs to region.c */
+	struct rmp_region *region;
+	u64 id;
+};
+
+/* The same for many, which are waited for together: for their peers until @until
+ * (jiffies). 0 or -EINTR; then what has a status of 0 goes in the background.
+ */
+int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
+			u32 nr, unsigned long until);
 
 /**
  * rmp_region_del_all - teardown of a dead file, from a work item

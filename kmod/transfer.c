@@ -344,7 +344,7 @@ static int submit(struct rmp_submission *sub, u64 user, u32 nr, u32 *taken)
 	return ret;
 }
 
-static int check_batch(u32 nr, struct rmpool_error *error)
+int rmp_transfer_check_nr(u32 nr, struct rmpool_error *error)
 {
 	if (!nr)
 		return -EINVAL;
@@ -373,7 +373,7 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	arg->accepted = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
-	ret = check_batch(arg->nr, &arg->error);
+	ret = rmp_transfer_check_nr(arg->nr, &arg->error);
 	if (ret)
 		return ret;
 	if (!ring)
@@ -398,18 +398,18 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 /**
  * struct rmp_match - which requests of a file to end
  * @batch: those of it, or NULL
- * @region: those that use the region with that handle, or 0
  * @cookie: those with it, if @by_cookie is set
  * @by_cookie: see there
+ * @dead: those that use a region which is dead
  * @early: report those in flight at once, as unknown
  * @status: what they end with
  * @nr: out: how many will end that way
  */
 struct rmp_match {
 	struct rmp_batch *batch;
-	u32 region;
 	u64 cookie;
 	bool by_cookie;
+	bool dead;
 	bool early;
 	s32 status;
 	u32 nr;
@@ -419,7 +419,7 @@ static bool request_matches(const struct rmp_request *req,
 			    const struct rmp_match *m)
 {
 	return (!m->batch || req->batch == m->batch) &&
-	       (!m->region || req->region->handle == m->region) &&
+	       (!m->dead || READ_ONCE(req->region->dead)) &&
 	       (!m->by_cookie || (!req->batch && req->cookie == m->cookie));
 }
 
@@ -495,12 +495,11 @@ int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg)
 	return 0;
 }
 
-void rmp_transfer_cancel_region(struct rmp_file *file, u32 handle)
+void rmp_transfer_cancel_dead(struct rmp_file *file)
 {
-	struct rmp_match m = { .status = -ESTALE, .region = handle };
+	struct rmp_match m = { .status = -ESTALE, .dead = true };
 
-	if (handle)
-		end_matching(file, &m);
+	end_matching(file, &m);
 }
 
 void rmp_transfer_kill(struct rmp_file *file)
@@ -545,7 +544,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 	arg->failed = 0;
 	if (arg->flags || arg->reserved)
 		return -EINVAL;
-	ret = check_batch(arg->nr, &arg->error);
+	ret = rmp_transfer_check_nr(arg->nr, &arg->error);
 	if (ret)
 		return ret;
 	batch = kvzalloc(struct_size(batch, results, arg->nr),

@@ -56,8 +56,12 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg);
 int rmp_transfer_submit_sync(struct rmp_file *file,
 			     struct rmpool_submit_sync *arg);
 int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg);
-/* Ends what is queued and uses a region that is about to be unregistered. */
-void rmp_transfer_cancel_region(struct rmp_file *file, u32 handle);
+/* Ends what is queued and uses a region that is dead: that is about to be
+ * unregistered.
+ */
+void rmp_transfer_cancel_dead(struct rmp_file *file);
+/* Whether a call may name so many requests or regions. */
+int rmp_transfer_check_nr(u32 nr, struct rmpool_error *error);
 /* When the file ends: ends everything of the file that is not posted; what is
  * posted ends by itself and reports to nobody. Does not wait for it.
  */

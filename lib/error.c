@@ -36,7 +36,7 @@ static const struct reason reasons[] = {
 	  "the limit of published segments of one open file is reached" },
 	{ RMPOOL_REASON_OPENS, "opens",
 	  "the limit of opened segments of one open file is reached" },
-	{ RMPOOL_REASON_BATCH, "batch", "too many requests in one call" },
+	{ RMPOOL_REASON_BATCH, "batch", "too many requests or regions in one call" },
 	{ RMPOOL_REASON_RING, "ring",
 	  "the number of ring entries is not a power of two within the limits" },
 	{ RMPOOL_REASON_DEVICE_MRS, "device-mrs",
@@ -222,7 +222,7 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 		return;
 	case RMPOOL_REASON_BATCH:
 		snprintf(out, size,
-			 "one call takes at most %" PRIu64 " requests, these are %" PRIu64 "; split them over several calls",
+			 "one call takes at most %" PRIu64 " requests or regions, these are %" PRIu64 "; split them over several calls",
 			 (uint64_t)e->limit, (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_RING:

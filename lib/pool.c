@@ -21,6 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Size of the first version. */
+#define REGION_ADD_MIN (offsetof(struct rmpool_region_add, error) + sizeof(struct rmpool_error))
+
 #define NOT_LOADED "the module is not loaded; load it with 'modprobe rmpool'"
 
 int rmpl_ioctl(struct rmpool *pool, unsigned long command, void *argument)
@@ -235,6 +238,19 @@ int rmpool_unpublish(struct rmpool *pool, uint32_t segment)
 		    "unpublish segment");
 }
 
+/* Why memory could not be registered, of one range. */
+static int fail_register(int err, const struct rmpool_error *detail, uint64_t addr,
+			 uint64_t length)
+{
+	char bytes[RMPL_QUANTITY_MAX];
+	const char *why;
+
+	why = err == ENOENT ? "no published segment has that handle" :
+			      rmpl_ioctl_why(err);
+	return rmpl_fail(err, detail, why, "cannot register %s at 0x%" PRIx64,
+			 rmpl_bytes(length, bytes), addr);
+}
+
 int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
 			  uint32_t access, uint32_t flags, uint32_t segment,
 			  uint64_t offset, uint32_t *region, uint64_t *placed)
@@ -247,18 +263,11 @@ int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
 		.access = access,
 		.flags = flags,
 	};
-	char bytes[RMPL_QUANTITY_MAX];
-	const char *why;
 	int ret;
 
 	ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_ADD, &arg);
-	if (ret) {
-		why = ret == -ENOENT ? "no published segment has that handle" :
-				       rmpl_ioctl_why(-ret);
-		return rmpl_fail(-ret, &arg.error, why,
-				 "cannot register %s at 0x%" PRIxPTR,
-				 rmpl_bytes(length, bytes), (uintptr_t)addr);
-	}
+	if (ret)
+		return fail_register(-ret, &arg.error, arg.addr, length);
 	*region = arg.handle;
 	if (placed)
 		*placed = arg.offset;
@@ -276,6 +285,77 @@ int rmpool_register(struct rmpool *pool, void *addr, size_t length,
 int rmpool_unregister(struct rmpool *pool, uint32_t region)
 {
 	return drop(pool, RMPOOL_IOC_REGION_DEL, region, "unregister region");
+}
+
+static const char *many_why(int err, uint32_t nr)
+{
+	switch (err) {
+	case EINVAL:
+		return nr ? NULL : "there is no region";
+	case EFAULT:
+		return "the array is not in accessible memory";
+	default:
+		return rmpl_ioctl_why(err);
+	}
+}
+
+/* About the first that failed. */
+static void explain_first(const struct rmpool_region_add *regions, uint32_t nr,
+			  size_t size)
+{
+	const char *at = (const char *)regions;
+
+	for (; nr; nr--, at += size) {
+		const struct rmpool_region_add *r = (const void *)at;
+
+		if (r->status) {
+			fail_register(-r->status, &r->error, r->addr, r->length);
+			return;
+		}
+	}
+}
+
+int rmpool_register_many(struct rmpool *pool, struct rmpool_region_add *regions,
+			 uint32_t nr, size_t size)
+{
+	struct rmpool_region_add_many arg = {
+		.regions = (uintptr_t)regions,
+		.nr = nr,
+		.size = (uint32_t)size,
+	};
+	int ret;
+
+	/* A program may have been built with an older or a newer structure. */
+	if (size < REGION_ADD_MIN || size > UINT32_MAX)
+		return rmpl_fail(EINVAL, NULL, "the size of an entry is not valid",
+				 "cannot register %" PRIu32 " regions", nr);
+	ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_ADD_MANY, &arg);
+	if (ret)
+		return rmpl_fail(-ret, &arg.error, many_why(-ret, nr),
+				 "cannot register %" PRIu32 " regions", nr);
+	if (arg.tried > nr)
+		return rmpl_fail(EPROTO, NULL, "the module tells of more",
+				 "cannot register %" PRIu32 " regions", nr);
+	if (arg.failed)
+		explain_first(regions, arg.tried, size);
+	return (int)arg.tried;
+}
+
+int rmpool_unregister_many(struct rmpool *pool, const uint32_t *regions, uint32_t nr,
+			   int32_t *status)
+{
+	struct rmpool_region_del_many arg = {
+		.handles = (uintptr_t)regions,
+		.status = (uintptr_t)status,
+		.nr = nr,
+	};
+	int ret;
+
+	ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_DEL_MANY, &arg);
+	if (ret)
+		return rmpl_fail(-ret, &arg.error, many_why(-ret, nr),
+				 "cannot unregister %" PRIu32 " regions", nr);
+	return (int)arg.failed;
 }
 
 int rmpool_segment_open(struct rmpool *pool, const char *node, const char *name,

@@ -11,8 +11,8 @@
  * thread: what failed, which limit was met, what to do.
  *
  * Time-outs are in milliseconds. A negative one waits without limit. A signal
- * ends every wait of part one with -EINTR; that of rmpool_unregister() and
- * rmpool_unpublish() only when it ends the process.
+ * ends every wait of part one with -EINTR; that of rmpool_unregister(),
+ * rmpool_unregister_many() and rmpool_unpublish() only when it ends the process.
  *
  * Threads. One struct rmpool may be used by any number of threads at once; one
  * may submit while another waits, and several may poll. Only rmpool_close()
@@ -119,6 +119,40 @@ int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
 
 /* Returns when no peer and no device uses the memory any more. */
 int rmpool_unregister(struct rmpool *pool, uint32_t region);
+
+/*
+ * Register up to RMPOOL_BATCH_MAX ranges with one call, each for itself. @regions:
+ * @nr entries, made by rmpool_prepare_region(). @size: sizeof(*regions). Returns
+ * how many were tried, from the first on: all, or fewer when a signal came. Each of
+ * those has its status (0 or a negative errno), and its handle and offset, or an
+ * error. If one failed, rmpool_error() is about the first of them. -EINTR: a signal
+ * came before any.
+ */
+int rmpool_register_many(struct rmpool *pool, struct rmpool_region_add *regions,
+			 uint32_t nr, size_t size);
+
+/* Fill in a range for rmpool_register_many(), as the arguments of
+ * rmpool_register().
+ */
+static inline void rmpool_prepare_region(struct rmpool_region_add *range, void *addr,
+					 uint64_t length, uint32_t access,
+					 uint32_t segment, uint64_t offset)
+{
+	memset(range, 0, sizeof(*range));
+	range->addr = (uint64_t)(uintptr_t)addr;
+	range->length = length;
+	range->access = access;
+	range->segment = segment;
+	range->offset = offset;
+}
+
+/*
+ * Unregister up to RMPOOL_BATCH_MAX regions; as rmpool_unregister() for each, but
+ * peers and devices are waited for once. @status: @nr entries, 0 or -ENOENT each;
+ * may be NULL. Returns how many there were not.
+ */
+int rmpool_unregister_many(struct rmpool *pool, const uint32_t *regions, uint32_t nr,
+			   int32_t *status);
 
 /* What rmpool_segment_open() found; reserved is for growth. */
 struct rmpool_segment_info {

@@ -56,7 +56,6 @@ static const struct call calls[] = {
 	{ "REGION_ADD", RMPOOL_IOC_REGION_ADD, ERROR_OF(rmpool_region_add),
 	  { ZERO_BUT(rmpool_region_add, flags, RMPOOL_REGION_STRICT_ORDER),
 	    ZERO(rmpool_region_add, reserved),
-	    ZERO(rmpool_region_add, reserved2),
 	    ZERO_BUT(rmpool_region_add, access, RMPOOL_ACCESS_ALL) } },
 	{ "REGION_DEL", RMPOOL_IOC_REGION_DEL, -1,
 	  { ZERO(rmpool_handle, flags) } },
@@ -78,6 +77,13 @@ static const struct call calls[] = {
 	  { ZERO(rmpool_wait, flags), ZERO(rmpool_wait, reserved) } },
 	{ "CANCEL", RMPOOL_IOC_CANCEL, -1,
 	  { ZERO_BUT(rmpool_cancel, flags, RMPOOL_CANCEL_ALL) } },
+	{ "REGION_ADD_MANY", RMPOOL_IOC_REGION_ADD_MANY,
+	  ERROR_OF(rmpool_region_add_many),
+	  { ZERO(rmpool_region_add_many, flags),
+	    ZERO(rmpool_region_add_many, reserved) } },
+	{ "REGION_DEL_MANY", RMPOOL_IOC_REGION_DEL_MANY,
+	  ERROR_OF(rmpool_region_del_many),
+	  { ZERO(rmpool_region_del_many, flags) } },
 };
 
 #define NR_CALLS	(sizeof(calls) / sizeof(calls[0]))

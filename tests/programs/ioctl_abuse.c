@@ -53,6 +53,8 @@ static int benign(const struct call *c, void *to)
 		struct rmpool_segment_open open;
 		struct rmpool_submit submit;
 		struct rmpool_submit_sync sync;
+		struct rmpool_region_add_many add_many;
+		struct rmpool_region_del_many del_many;
 		struct rmpool_wait wait;
 		struct rmpool_handle handle;
 	} arg;
@@ -88,6 +90,15 @@ static int benign(const struct call *c, void *to)
 		break;
 	case RMPOOL_IOC_SUBMIT_SYNC:
 		arg.sync.nr = 1;
+		result = EFAULT;
+		break;
+	case RMPOOL_IOC_REGION_ADD_MANY:
+		arg.add_many.nr = 1;
+		arg.add_many.size = sizeof(struct rmpool_region_add);
+		result = EFAULT;
+		break;
+	case RMPOOL_IOC_REGION_DEL_MANY:
+		arg.del_many.nr = 1;
 		result = EFAULT;
 		break;
 	case RMPOOL_IOC_WAIT:
@@ -521,6 +532,201 @@ static void test_regions(uint32_t segment)
 	test_end(&t);
 }
 
+/* How many of the elements from @first on are regions; unregisters them. */
+static uint32_t give_back(const struct rmpool_region_add *add, uint32_t nr)
+{
+	struct rmpool_handle h = { .flags = 0 };
+	uint32_t good = 0, i;
+
+	for (i = 0; i < nr; i++) {
+		h.handle = add[i].handle;
+		good += h.handle && !call(RMPOOL_IOC_REGION_DEL, &h);
+	}
+	return good;
+}
+
+static int add_many(void *array, uint32_t nr, uint32_t size,
+		    struct rmpool_region_add_many *arg)
+{
+	memset(arg, 0, sizeof(*arg));
+	arg->regions = (uintptr_t)array;
+	arg->nr = nr;
+	arg->size = size;
+	arg->tried = 77;	/* not ours to tell */
+	arg->failed = 77;
+	return call(RMPOOL_IOC_REGION_ADD_MANY, arg);
+}
+
+/* @nr elements for a page each, of @size bytes; what is told is 0xee before. */
+static void make_elements(uint8_t *array, uint32_t nr, uint32_t size)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		struct rmpool_region_add add = {
+			.addr = (uintptr_t)wide + (i & 63) * PAGE,
+			.length = PAGE, .handle = 99, .status = 99,
+		};
+
+		memset(&add.error, 0xee, sizeof(add.error));
+		memset(array + (size_t)i * size, 0, size);
+		memcpy(array + (size_t)i * size, &add, sizeof(add));
+	}
+}
+
+static void test_add_many(uint32_t segment)
+{
+	static const uint32_t nrs[] = { 0, RMPOOL_BATCH_MAX + 1, 1U << 31, UINT32_MAX };
+	const uint32_t size = sizeof(struct rmpool_region_add);
+	const uint32_t sizes[] = { 0, 1, size - 1, (uint32_t)PAGE + 1, UINT32_MAX };
+	struct test t = { .name = "REGION_ADD_MANY: values" };
+	struct rmpool_region_add *add = (void *)(wide + 64 * PAGE);
+	struct rmpool_region_add_many arg, *last;
+	uint8_t *end = page + PAGE;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < 4; i++) {
+		ret = add_many(add, nrs[i], size, &arg);
+		expect(&t, ret == (i ? E2BIG : EINVAL) && !arg.tried && !arg.failed &&
+		       arg.error.reason == (i ? RMPOOL_REASON_BATCH : 0U),
+		       "%u elements: %s", nrs[i], strerror(ret));
+	}
+	make_elements((uint8_t *)add, 1, size);
+	for (i = 0; i < 5; i++) {
+		ret = add_many(add, 1, sizes[i], &arg);
+		expect(&t, ret == (i < 3 ? EINVAL : E2BIG) && !arg.tried,
+		       "elements of %u bytes: %s", sizes[i], strerror(ret));
+	}
+
+	/* Good and bad ones, each with a result of its own. */
+	make_elements((uint8_t *)add, 8, size);
+	add[1].length = 0;
+	add[2].flags = 1;
+	add[3].access = 8;
+	add[4].segment = 9999;
+	add[5].addr = PAGE;
+	add[6].segment = segment;
+	add[6].offset = RMPOOL_OFFSET_NEXT;
+	ret = add_many(add, 8, size, &arg);
+	expect(&t, !ret && arg.tried == 8 && arg.failed == 5,
+	       "eight: %s, %u tried, %u failed", strerror(ret), arg.tried, arg.failed);
+	for (i = 0; i < 8; i++) {
+		static const int want[] = { 0, EINVAL, EINVAL, EINVAL, ENOENT, EFAULT, 0, 0 };
+		uint32_t reason = i == 1 ? RMPOOL_REASON_LENGTH_ZERO :
+				  i == 5 ? RMPOOL_REASON_UNMAPPED : 0;
+
+		expect(&t, add[i].status == -want[i] && !add[i].handle == !!want[i] &&
+		       add[i].error.reason == reason && !add[i].error.reserved,
+		       "element %u: %d, handle %u, reason %u", i, add[i].status,
+		       add[i].handle, add[i].error.reason);
+	}
+	expect(&t, add[6].offset != RMPOOL_OFFSET_NEXT && pinned_bytes() == 3 * PAGE,
+	       "offset not told, or %llu bytes pinned", (unsigned long long)pinned_bytes());
+	expect(&t, give_back(add, 8) == 3 && !pinned_bytes(), "pins left");
+
+	/* Larger elements: zeros are taken and stay, others end the call. */
+	make_elements((uint8_t *)add, 3, size + 8);
+	*((uint8_t *)add + 3 * (size + 8) - 1) = 1;
+	ret = add_many(add, 3, size + 8, &arg);
+	expect(&t, !ret && arg.tried == 2 && !arg.failed && pinned_bytes() == 2 * PAGE,
+	       "larger elements: %s, %u tried", strerror(ret), arg.tried);
+	give_back(add, 1);
+	give_back((void *)((uint8_t *)add + size + 8), 1);
+	ret = add_many((uint8_t *)add + (size_t)2 * (size + 8), 1, size + 8, &arg);
+	expect(&t, ret == E2BIG && !arg.tried && !pinned_bytes(),
+	       "an unknown byte: %s", strerror(ret));
+
+	/* Half of the array is there. */
+	make_elements(end - 2 * size, 2, size);
+	ret = add_many(end - 2 * size, 3, size, &arg);
+	expect(&t, !ret && arg.tried == 2 && !arg.failed, "half an array: %s, %u tried",
+	       strerror(ret), arg.tried);
+	memcpy(add, end - 2 * size, (size_t)2 * size);
+	expect(&t, give_back(add, 2) == 2 && !pinned_bytes(), "pins left");
+	ret = add_many(end - size + 1, 2, size, &arg);
+	expect(&t, ret == EFAULT && !arg.tried, "half an element: %s", strerror(ret));
+
+	/* Results that cannot be told: undone. */
+	make_elements(page, 1, size);
+	mprotect(page, PAGE, PROT_READ);
+	ret = add_many(page, 1, size, &arg);
+	expect(&t, ret == EFAULT && !arg.tried && !pinned_bytes(),
+	       "a read-only array: %s", strerror(ret));
+	/* That of the call cannot: they are in the array. */
+	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+	make_elements((uint8_t *)add, 2, size);
+	last = (void *)page;
+	memset(last, 0, sizeof(*last));
+	last->regions = (uintptr_t)add;
+	last->nr = 2;
+	last->size = size;
+	mprotect(page, PAGE, PROT_READ);
+	ret = call(RMPOOL_IOC_REGION_ADD_MANY, last);
+	expect(&t, ret == EFAULT && give_back(add, 2) == 2 && !pinned_bytes(),
+	       "a read-only argument: %s", strerror(ret));
+	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+
+	/* The most, over the same pages. */
+	make_elements((uint8_t *)add, RMPOOL_BATCH_MAX, size);
+	ret = add_many(add, RMPOOL_BATCH_MAX, size, &arg);
+	expect(&t, !ret && arg.tried == RMPOOL_BATCH_MAX && !arg.failed,
+	       "the most: %s, %u tried, %u failed", strerror(ret), arg.tried, arg.failed);
+	test_end(&t);
+}
+
+static int del_many(uint32_t *handles, int32_t *status, uint32_t nr,
+		    struct rmpool_region_del_many *arg)
+{
+	memset(arg, 0, sizeof(*arg));
+	arg->handles = (uintptr_t)handles;
+	arg->status = (uintptr_t)status;
+	arg->nr = nr;
+	arg->tried = 77;
+	arg->failed = 77;
+	return call(RMPOOL_IOC_REGION_DEL_MANY, arg);
+}
+
+/* Ends what test_add_many() made last. */
+static void test_del_many(void)
+{
+	static const uint32_t nrs[] = { 0, RMPOOL_BATCH_MAX + 1, UINT32_MAX };
+	static uint32_t handles[RMPOOL_BATCH_MAX];
+	static int32_t status[RMPOOL_BATCH_MAX];
+	const struct rmpool_region_add *add = (void *)(wide + 64 * PAGE);
+	struct test t = { .name = "REGION_DEL_MANY: values" };
+	struct rmpool_region_del_many arg;
+	uint32_t *end = (void *)(page + PAGE), i;
+	int ret;
+
+	for (i = 0; i < RMPOOL_BATCH_MAX; i++)
+		handles[i] = add[i].handle;
+	for (i = 0; i < 3; i++) {
+		ret = del_many(handles, status, nrs[i], &arg);
+		expect(&t, ret == (i ? E2BIG : EINVAL) && !arg.tried && !arg.failed,
+		       "%u elements: %s", nrs[i], strerror(ret));
+	}
+	/* One twice, and what was never there. */
+	memcpy(end - 4, (uint32_t[4]){ handles[0], 0, handles[0], UINT32_MAX }, 16);
+	memset(status, 0x55, sizeof(status));
+	ret = del_many(end - 4, status, 4, &arg);
+	expect(&t, !ret && arg.tried == 4 && arg.failed == 3 && !status[0] &&
+	       status[1] == -ENOENT && status[2] == -ENOENT && status[3] == -ENOENT &&
+	       status[4] == 0x55555555, "unknown ones: %s, %u failed", strerror(ret),
+	       arg.failed);
+	end[-1] = handles[1];
+	ret = del_many(end - 1, status, 2, &arg);
+	expect(&t, ret == EFAULT && !arg.tried &&
+	       pinned_bytes() == (RMPOOL_BATCH_MAX - 1) * PAGE,
+	       "half an array: %s, %u tried", strerror(ret), arg.tried);
+	ret = del_many(handles + 1, (int32_t *)end - 1, 2, &arg);
+	expect(&t, ret == EFAULT && arg.tried == 2 && !arg.failed &&
+	       pinned_bytes() == (RMPOOL_BATCH_MAX - 3) * PAGE,
+	       "nowhere to tell: %s, %u tried", strerror(ret), arg.tried);
+	ret = del_many(handles, NULL, RMPOOL_BATCH_MAX, &arg);
+	expect(&t, !ret && arg.tried == RMPOOL_BATCH_MAX && arg.failed == 3 &&
+	       !pinned_bytes(), "all: %s, %u failed", strerror(ret), arg.failed);
+	test_end(&t);
+}
+
 static void test_waits(void)
 {
 	static const struct rmpool_wait bad[] = {
@@ -726,6 +932,8 @@ int main(void)
 	test_names();
 	test_handles();
 	test_regions(create.handle);
+	test_add_many(create.handle);
+	test_del_many();
 	test_waits();
 	test_batches((void *)(map + ring.head_offset),
 		     (void *)(map + ring.tail_offset),

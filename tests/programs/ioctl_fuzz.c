@@ -93,6 +93,16 @@ static void make_requests(struct random *r, struct rmpool_request *to, uint32_t 
 	}
 }
 
+static void make_region(struct random *r, struct rmpool_region_add *a)
+{
+	a->addr = address(r);
+	a->length = length(r);
+	a->segment = chance(r, 50) ? 0 : handle(r);
+	a->offset = chance(r, 30) ? length(r) : a->segment ? RMPOOL_OFFSET_NEXT : 0;
+	a->access = below(r, 8) | flags(r);
+	a->flags = flags(r);
+}
+
 /* Its own memory for each thread: an argument, and arrays behind it. */
 static void make_argument(struct random *r, const struct call *c, void *at)
 {
@@ -121,15 +131,33 @@ static void make_argument(struct random *r, const struct call *c, void *at)
 		a->flags = flags(r);
 		break;
 	}
-	case RMPOOL_IOC_REGION_ADD: {
-		struct rmpool_region_add *a = at;
+	case RMPOOL_IOC_REGION_ADD:
+		make_region(r, at);
+		break;
+	case RMPOOL_IOC_REGION_ADD_MANY: {
+		struct rmpool_region_add *adds = (void *)requests;
+		struct rmpool_region_add_many *a = at;
 
-		a->addr = address(r);
-		a->length = length(r);
-		a->segment = chance(r, 50) ? 0 : handle(r);
-		a->offset = chance(r, 30) ? length(r) :
-			    a->segment ? RMPOOL_OFFSET_NEXT : 0;
-		a->access = below(r, 8) | flags(r);
+		n = chance(r, 5) ? n : 1 + below(r, 4);
+		memset(adds, 0, 4 * sizeof(*adds));
+		for (int i = 0; i < 4; i++)
+			make_region(r, &adds[i]);
+		a->regions = wild ? number(r) : (uintptr_t)adds;
+		a->nr = n;
+		a->size = chance(r, 5) ? (uint32_t)number(r) : sizeof(*adds);
+		a->flags = flags(r);
+		break;
+	}
+	case RMPOOL_IOC_REGION_DEL_MANY: {
+		struct rmpool_region_del_many *a = at;
+		uint32_t *handles = (void *)requests;
+
+		for (int i = 0; i < 64; i++)
+			handles[i] = chance(r, 50) ? handle(r) : below(r, 64);
+		a->handles = wild ? number(r) : (uintptr_t)handles;
+		a->status = chance(r, 30) ? 0 :
+			    chance(r, 5) ? number(r) : (uintptr_t)done;
+		a->nr = n;
 		a->flags = flags(r);
 		break;
 	}

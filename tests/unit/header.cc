@@ -9,6 +9,7 @@
 
 int main()
 {
+	struct rmpool_region_add region;
 	struct rmpool_request request;
 	struct rmpool_address address;
 	struct rmpool_nl_settings settings = {};
@@ -18,6 +19,9 @@ int main()
 	rmpool_prepare_get(&request, 1, 2, memory, sizeof(memory), 3);
 	if (request.op != RMPOOL_OP_GET || request.cookie != 3 ||
 	    request.prio != RMPOOL_CLASS_NORMAL)
+		return 1;
+	rmpool_prepare_region(&region, memory, sizeof(memory), RMPOOL_ACCESS_ALL, 1, 2);
+	if (region.length != sizeof(memory) || region.segment != 1 || region.offset != 2)
 		return 1;
 	if (rmpool_address_parse("node/segment+16", &address) ||
 	    address.offset != 16)

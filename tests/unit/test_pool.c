@@ -218,7 +218,8 @@ static void registers(void **state)
 	assert_int_equal(seen_add.segment, 7);
 	assert_int_equal(seen_add.offset, RMPOOL_OFFSET_NEXT);
 	assert_int_equal(seen_add.flags | seen_add.reserved |
-			 seen_add.reserved2 | seen_add.handle, 0);
+			 seen_add.handle, 0);
+	assert_int_equal(seen_add.status, 0);
 	assert_int_equal(rmpool_register(pool, addr, 1, 0, 0, 0, &region, NULL),
 			 0);
 
@@ -244,6 +245,171 @@ static void registers(void **state)
 			 -EPERM);
 	says("only the process that opened");
 	add_error = 0;
+	rmpool_close(pool);
+}
+
+/* The array of a call for many: entry i is region 100 + i at i pages, but for those
+ * that many_error() is about; many_tried of them.
+ */
+static struct rmpool_region_add_many seen_many;
+static uint32_t many_tried;
+static size_t entry_size;
+
+static int many_error(uint32_t i)
+{
+	return i == 2 ? ENOENT : i == 3 ? EFAULT : 0;
+}
+
+static int add_many(unsigned long command, void *arg)
+{
+	struct rmpool_region_add_many *many = arg;
+
+	assert_int_equal(command, RMPOOL_IOC_REGION_ADD_MANY);
+	seen_many = *many;
+	if (many->nr > RMPOOL_BATCH_MAX) {
+		many->error = (struct rmpool_error){
+			.reason = RMPOOL_REASON_BATCH,
+			.limit = RMPOOL_BATCH_MAX, .need = many->nr,
+		};
+		return -E2BIG;
+	}
+	if (add_error)
+		return -add_error;
+	assert_int_equal(many->size, entry_size);
+	many->tried = many->nr < many_tried ? many->nr : many_tried;
+	for (uint32_t i = 0; i < many->tried; i++) {
+		struct rmpool_region_add *add = (void *)(uintptr_t)
+			(many->regions + i * many->size);
+
+		assert_int_equal(add->addr, 0x1000 * (i + 1));
+		assert_int_equal(add->length, 4096);
+		assert_int_equal(add->access, RMPOOL_ACCESS_REMOTE_READ);
+		assert_int_equal(add->segment, 7);
+		assert_int_equal(add->offset, RMPOOL_OFFSET_NEXT);
+		add->status = -many_error(i);
+		many->failed += add->status != 0;
+		if (add->status == -EFAULT)
+			add->error = (struct rmpool_error){
+				.reason = RMPOOL_REASON_UNMAPPED,
+				.need = add->addr,
+			};
+		else if (!add->status)
+			add->handle = 100 + i;
+	}
+	return 0;
+}
+
+static void prepare(struct rmpool_region_add *add, uint32_t i)
+{
+	memset(add, 0xff, sizeof(*add));
+	rmpool_prepare_region(add, (void *)(uintptr_t)(0x1000 * (i + 1)), 4096,
+			      RMPOOL_ACCESS_REMOTE_READ, 7, RMPOOL_OFFSET_NEXT);
+}
+
+static void registers_many(void **state)
+{
+	/* of a program that was built with a later header */
+	struct {
+		struct rmpool_region_add add;
+		uint64_t more;
+	} large[5];
+	struct rmpool_region_add adds[5];
+	struct rmpool *pool = open_pool();
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		prepare(&adds[i], i);
+		prepare(&large[i].add, i);
+	}
+	assert_int_equal(adds[0].flags | adds[0].reserved | adds[0].handle, 0);
+	answer = add_many;
+	many_tried = UINT32_MAX;
+	entry_size = sizeof(adds[0]);
+	assert_int_equal(rmpool_register_many(pool, adds, 5, sizeof(adds[0])), 5);
+	assert_int_equal(seen_many.flags | seen_many.reserved | seen_many.tried |
+			 seen_many.failed, 0);
+	assert_int_equal(adds[0].handle, 100);
+	assert_int_equal(adds[4].handle, 104);
+	assert_int_equal(adds[2].status, -ENOENT);
+	assert_string_equal(rmpool_error(),
+			    "cannot register 4 KiB at 0x3000: no published segment has that handle");
+
+	/* fewer were tried; those are all that is looked at */
+	many_tried = 2;
+	prepare(&adds[0], 0);
+	prepare(&adds[1], 1);
+	assert_int_equal(rmpool_register_many(pool, adds, 2, sizeof(adds[0])), 2);
+	entry_size = sizeof(large[0]);
+	many_tried = 4;
+	assert_int_equal(rmpool_register_many(pool, &large[0].add, 5,
+					      sizeof(large[0])), 4);
+	assert_int_equal(large[3].add.error.reason, RMPOOL_REASON_UNMAPPED);
+	assert_int_equal(large[4].add.status | (int)large[4].add.handle, 0);
+
+	add_error = EINTR;
+	assert_int_equal(rmpool_register_many(pool, adds, 5, sizeof(adds[0])),
+			 -EINTR);
+	says("cannot register 5 regions: interrupted by a signal");
+	add_error = EFAULT;
+	assert_int_equal(rmpool_register_many(pool, NULL, 5, sizeof(adds[0])),
+			 -EFAULT);
+	says("the array is not in accessible memory");
+	add_error = EINVAL;
+	assert_int_equal(rmpool_register_many(pool, adds, 0, sizeof(adds[0])),
+			 -EINVAL);
+	says("there is no region");
+	add_error = ENOTTY;
+	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0])),
+			 -ENOTTY);
+	says("older than the library");
+	add_error = 0;
+	assert_int_equal(rmpool_register_many(pool, adds, 5000, sizeof(adds[0])),
+			 -E2BIG);
+	says("at most 4096 requests or regions, these are 5000");
+	calls = 0;
+	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0]) - 1),
+			 -EINVAL);
+	assert_int_equal(rmpool_register_many(pool, adds, 1, SIZE_MAX), -EINVAL);
+	assert_int_equal(calls, 0);
+	rmpool_close(pool);
+}
+
+/* Region 6 is unknown. */
+static int del_many(unsigned long command, void *arg)
+{
+	struct rmpool_region_del_many *many = arg;
+	const uint32_t *handles = (void *)(uintptr_t)many->handles;
+	int32_t *status = (void *)(uintptr_t)many->status;
+
+	assert_int_equal(command, RMPOOL_IOC_REGION_DEL_MANY);
+	assert_int_equal(many->flags | many->tried | many->failed, 0);
+	if (!many->handles)
+		return -EFAULT;
+	for (uint32_t i = 0; i < many->nr; i++) {
+		if (status)
+			status[i] = handles[i] == 6 ? -ENOENT : 0;
+		many->failed += handles[i] == 6;
+	}
+	many->tried = many->nr;
+	return 0;
+}
+
+static void unregisters_many(void **state)
+{
+	static const uint32_t handles[] = { 5, 6, 7, 6 };
+	int32_t status[] = { 1, 1, 1, 1, 1 };
+	struct rmpool *pool = open_pool();
+
+	(void)state;
+	answer = del_many;
+	assert_int_equal(rmpool_unregister_many(pool, handles, 4, status), 2);
+	assert_int_equal(status[0] | status[2], 0);
+	assert_int_equal(status[1], -ENOENT);
+	assert_int_equal(status[3], -ENOENT);
+	assert_int_equal(status[4], 1);
+	assert_int_equal(rmpool_unregister_many(pool, handles, 1, NULL), 0);
+	assert_int_equal(rmpool_unregister_many(pool, NULL, 3, NULL), -EFAULT);
+	says("cannot unregister 3 regions: the array is not");
 	rmpool_close(pool);
 }
 
@@ -480,6 +646,8 @@ int main(void)
 		cmocka_unit_test(info_fits_old_and_new_programs),
 		cmocka_unit_test(publishes),
 		cmocka_unit_test(registers),
+		cmocka_unit_test(registers_many),
+		cmocka_unit_test(unregisters_many),
 		cmocka_unit_test(gives_back_handles),
 		cmocka_unit_test(opens_segments),
 		cmocka_unit_test(lists_regions),

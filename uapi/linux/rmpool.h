@@ -16,7 +16,8 @@
  *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
  *    unless a name says otherwise. A negative time-out waits without limit.
  *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind;
- *    those of REGION_DEL and SEGMENT_DELETE only by one that ends the process.
+ *    those of REGION_DEL, REGION_DEL_MANY and SEGMENT_DELETE only by one that ends
+ *    the process. Calls that do many things keep those that are done.
  *  - All calls may be made from several threads at once.
  */
 #ifndef _UAPI_LINUX_RMPOOL_H
@@ -30,7 +31,7 @@
 
 /* Names of nodes and segments, with the final NUL. */
 #define RMPOOL_NAME_MAX		64
-/* Requests in one submit call. */
+/* Requests in one submit call, regions in one call. */
 #define RMPOOL_BATCH_MAX	4096
 /* Entries of a completion ring; any power of two between the two. */
 #define RMPOOL_RING_MIN		8
@@ -53,7 +54,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_REGIONS = 2,	/* regions of one file */
 	RMPOOL_REASON_SEGMENTS = 3,	/* published segments of one file */
 	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file */
-	RMPOOL_REASON_BATCH = 5,	/* requests of one submit call */
+	RMPOOL_REASON_BATCH = 5,	/* requests or regions of one call */
 	RMPOOL_REASON_RING = 6,		/* entries of the completion ring */
 	RMPOOL_REASON_DEVICE_MRS = 7,	/* memory regions of a device */
 	RMPOOL_REASON_REMOTE_KEYS = 8,	/* keys kept for one remote segment */
@@ -108,7 +109,7 @@ struct rmpool_error {
  * @abi_version: RMPOOL_ABI_VERSION of the module
  * @nr_devices: usable RDMA devices now
  * @nr_peers: entries of the peer table now
- * @batch_max: requests in one submit call
+ * @batch_max: requests in one submit call, regions in one call
  * @ring_max: most entries of a completion ring
  * @regions_max: regions of one file
  * @segments_max: published segments of one file
@@ -228,7 +229,8 @@ struct rmpool_handle {
  * @flags: 0 or RMPOOL_REGION_STRICT_ORDER: devices that force relaxed ordering
  *	are then not used for it
  * @reserved: zero
- * @handle: out: the region, for REGION_DEL; never 0
+ * @handle: out: the region, for REGION_DEL; never 0. 0 when it failed
+ * @status: out: 0, or the negative errno of this region
  * @error: out
  *
  * Registers exactly the bytes asked for, whole or not at all. The pages are
@@ -259,7 +261,64 @@ struct rmpool_region_add {
 	__u32 flags;
 	__u32 reserved;
 	__u32 handle;
-	__u32 reserved2;
+	__s32 status;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_region_add_many - register many ranges, each for itself
+ * @regions: address of an array of @nr &struct rmpool_region_add, read and written
+ *	back by the same rules, one after the other
+ * @nr: how many, 1 to RMPOOL_BATCH_MAX
+ * @size: sizeof(struct rmpool_region_add) of the caller, the distance of elements
+ * @flags: zero
+ * @tried: out: how many were tried, from the first on; status, handle, offset and
+ *	error of each of those are set, of the others nothing is
+ * @failed: out: how many of those have a status other than 0
+ * @reserved: zero
+ * @error: out: why the call failed, not why an element did
+ *
+ * One that fails does not keep the next ones from being tried. A signal does, as
+ * does an element that cannot be read or written (it is undone then): the call
+ * succeeds if any was tried before, and the one for the rest fails.
+ *
+ * Errors: EINVAL, E2BIG (@nr above the limit; in elements, as for structures),
+ * EFAULT, EINTR. If this structure cannot be written at the end, EFAULT, the
+ * regions in the array are registered all the same.
+ */
+struct rmpool_region_add_many {
+	__u64 regions;
+	__u32 nr;
+	__u32 size;
+	__u32 flags;
+	__u32 tried;
+	__u32 failed;
+	__u32 reserved;
+	struct rmpool_error error;
+};
+
+/**
+ * struct rmpool_region_del_many - unregister many regions
+ * @handles: address of an array of @nr __u32
+ * @status: address of an array of @nr __s32, for 0 or -ENOENT each; 0: not wanted
+ * @nr: how many, 1 to RMPOOL_BATCH_MAX
+ * @flags: zero
+ * @tried: out: how many are done, from the first on, also when the call fails
+ * @failed: out: how many of those are unknown
+ * @error: out
+ *
+ * As REGION_DEL for each, but peers and devices are waited for together, and for
+ * the peers of all of them no longer than for one.
+ *
+ * Errors: EINVAL, E2BIG (@nr above the limit), EFAULT, ENOMEM, EINTR.
+ */
+struct rmpool_region_del_many {
+	__u64 handles;
+	__u64 status;
+	__u32 nr;
+	__u32 flags;
+	__u32 tried;
+	__u32 failed;
 	struct rmpool_error error;
 };
 
@@ -514,5 +573,7 @@ struct rmpool_cancel {
 #define RMPOOL_IOC_SUBMIT_SYNC	_IOWR(RMPOOL_IOC_MAGIC, 0x0a, struct rmpool_submit_sync)
 #define RMPOOL_IOC_WAIT		_IOWR(RMPOOL_IOC_MAGIC, 0x0b, struct rmpool_wait)
 #define RMPOOL_IOC_CANCEL	_IOWR(RMPOOL_IOC_MAGIC, 0x0c, struct rmpool_cancel)
+#define RMPOOL_IOC_REGION_ADD_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0d, struct rmpool_region_add_many)
+#define RMPOOL_IOC_REGION_DEL_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0e, struct rmpool_region_del_many)
 
 #endif /* _UAPI_LINUX_RMPOOL_H */
