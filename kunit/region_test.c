@@ -349,6 +349,50 @@ static void test_waits_for_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.pinned, 0);
 }
 
+/* Each once, and what is unknown is told; others stay. */
+static void test_del_many(struct kunit *test)
+{
+	struct rmp_region_del dels[6] = {};
+	struct rmp_region *region;
+	u32 i;
+
+	device_come(test, 0, 1);
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_EQ(test, region_add(BASE + i * PAGE_SIZE, PAGE_SIZE, 0,
+						 &dels[i].handle), 0);
+	dels[4].handle = dels[1].handle;
+	dels[5].handle = ~0U;
+	KUNIT_EXPECT_EQ(test, rmp_region_del_many(&world.mem, dels + 1, 5, jiffies), 0);
+	for (i = 1; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, dels[i].status, i < 4 ? 0 : -ENOENT);
+	KUNIT_EXPECT_EQ(test, world.pinned, 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE + PAGE_SIZE, 1, 0)), -EFAULT);
+	region = find(BASE, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	rmp_region_put(region);
+}
+
+static void test_limit(struct kunit *test)
+{
+	struct rmpool_region_add arg = { .addr = BASE, .length = 1 };
+	u32 handle;
+
+	device_come(test, 0, 1);
+	rmp_max_regions = 0;
+	KUNIT_EXPECT_EQ(test, rmp_regions_max(), 1);
+	rmp_max_regions = ~0U;
+	KUNIT_EXPECT_EQ(test, rmp_regions_max(), RMP_REGIONS_MAX);
+	rmp_max_regions = 2;
+	KUNIT_EXPECT_EQ(test, region_add(BASE, 1, 0, &handle), 0);
+	KUNIT_EXPECT_EQ(test, region_add(BASE, 1, 0, &handle), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_add(&world.mem, &arg, NULL), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, arg.error.reason, RMPOOL_REASON_REGIONS);
+	KUNIT_EXPECT_EQ(test, arg.error.limit, 2);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, handle), 0);
+	KUNIT_EXPECT_EQ(test, region_add(BASE, 1, 0, &handle), 0);
+	rmp_max_regions = RMP_REGIONS_MAX;
+}
+
 /* What is stale is not used, whatever else is there, but stays until it is taken
  * back.
  */
@@ -443,6 +487,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_devices),
 	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_waits_for_requests),
+	KUNIT_CASE(test_del_many),
+	KUNIT_CASE(test_limit),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_walk),
 	{}

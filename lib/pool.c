@@ -342,6 +342,7 @@ int rmpool_register_many(struct rmpool *pool, struct rmpool_region_add *regions,
 }
 
 int rmpool_unregister_many(struct rmpool *pool, const uint32_t *regions, uint32_t nr,
+			   /* NOLINTNEXTLINE(readability-non-const-parameter): the module writes it */
 			   int32_t *status)
 {
 	struct rmpool_region_del_many arg = {

@@ -532,7 +532,7 @@ static void test_regions(uint32_t segment)
 	test_end(&t);
 }
 
-/* How many of the elements from @first on are regions; unregisters them. */
+/* How many of the elements are regions; unregisters them. */
 static uint32_t give_back(const struct rmpool_region_add *add, uint32_t nr)
 {
 	struct rmpool_handle h = { .flags = 0 };
@@ -600,7 +600,7 @@ static void test_add_many(uint32_t segment)
 	/* Good and bad ones, each with a result of its own. */
 	make_elements((uint8_t *)add, 8, size);
 	add[1].length = 0;
-	add[2].flags = 1;
+	add[2].flags = 1U << 31;
 	add[3].access = 8;
 	add[4].segment = 9999;
 	add[5].addr = PAGE;
@@ -625,7 +625,7 @@ static void test_add_many(uint32_t segment)
 
 	/* Larger elements: zeros are taken and stay, others end the call. */
 	make_elements((uint8_t *)add, 3, size + 8);
-	*((uint8_t *)add + 3 * (size + 8) - 1) = 1;
+	*((uint8_t *)add + (size_t)3 * (size + 8) - 1) = 1;
 	ret = add_many(add, 3, size + 8, &arg);
 	expect(&t, !ret && arg.tried == 2 && !arg.failed && pinned_bytes() == 2 * PAGE,
 	       "larger elements: %s, %u tried", strerror(ret), arg.tried);
@@ -636,11 +636,11 @@ static void test_add_many(uint32_t segment)
 	       "an unknown byte: %s", strerror(ret));
 
 	/* Half of the array is there. */
-	make_elements(end - 2 * size, 2, size);
-	ret = add_many(end - 2 * size, 3, size, &arg);
+	make_elements(end - (size_t)2 * size, 2, size);
+	ret = add_many(end - (size_t)2 * size, 3, size, &arg);
 	expect(&t, !ret && arg.tried == 2 && !arg.failed, "half an array: %s, %u tried",
 	       strerror(ret), arg.tried);
-	memcpy(add, end - 2 * size, (size_t)2 * size);
+	memcpy(add, end - (size_t)2 * size, (size_t)2 * size);
 	expect(&t, give_back(add, 2) == 2 && !pinned_bytes(), "pins left");
 	ret = add_many(end - size + 1, 2, size, &arg);
 	expect(&t, ret == EFAULT && !arg.tried, "half an element: %s", strerror(ret));
@@ -673,7 +673,8 @@ static void test_add_many(uint32_t segment)
 	test_end(&t);
 }
 
-static int del_many(uint32_t *handles, int32_t *status, uint32_t nr,
+/* NOLINTNEXTLINE(readability-non-const-parameter): the module writes @status */
+static int del_many(const uint32_t *handles, int32_t *status, uint32_t nr,
 		    struct rmpool_region_del_many *arg)
 {
 	memset(arg, 0, sizeof(*arg));

@@ -67,9 +67,11 @@ static double register_pages(uint32_t from, uint32_t to, uint32_t access)
 	double began = now();
 
 	while (from < to) {
-		uint32_t nr = to - from < BATCH ? to - from : BATCH, i;
+		uint32_t nr = to - from, i;
 		int ret;
 
+		if (nr > BATCH)
+			nr = BATCH;
 		for (i = 0; i < nr; i++)
 			rmpool_prepare_region(&adds[i], memory + (from + i) * PAGE, PAGE,
 					      access, 0, 0);
@@ -380,16 +382,19 @@ static struct {
 static void map_big(size_t mib)
 {
 	int fd = memfd_create("many", 0);
+	void *got;
 	size_t at;
 
 	big.size = mib * MIB;
 	big.at = mmap(NULL, big.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fd < 0 || ftruncate(fd, (off_t)BEHIND) || big.at == MAP_FAILED)
 		give_up("no memory: %s", strerror(errno));
-	for (at = 0; at < big.size; at += BEHIND)
-		if (mmap(big.at + at, BEHIND, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			 0) == MAP_FAILED)
+	for (at = 0; at < big.size; at += BEHIND) {
+		got = mmap(big.at + at, BEHIND, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			   fd, 0);
+		if (got == MAP_FAILED)
 			give_up("mmap: %s", strerror(errno));
+	}
 	close(fd);
 }
 

@@ -279,7 +279,7 @@ static int add_many(unsigned long command, void *arg)
 	many->tried = many->nr < many_tried ? many->nr : many_tried;
 	for (uint32_t i = 0; i < many->tried; i++) {
 		struct rmpool_region_add *add = (void *)(uintptr_t)
-			(many->regions + i * many->size);
+			(many->regions + (uint64_t)i * many->size);
 
 		assert_int_equal(add->addr, 0x1000 * (i + 1));
 		assert_int_equal(add->length, 4096);
@@ -311,6 +311,7 @@ static void registers_many(void **state)
 	/* of a program that was built with a later header */
 	struct {
 		struct rmpool_region_add add;
+		/* cppcheck-suppress unusedStructMember ; it makes it larger */
 		uint64_t more;
 	} large[5];
 	struct rmpool_region_add adds[5];
