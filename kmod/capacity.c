@@ -41,7 +41,7 @@ MODULE_PARM_DESC(max_chunk_pages,
 static unsigned int max_chunk_mib = 64;
 module_param(max_chunk_mib, uint, 0644);
 MODULE_PARM_DESC(max_chunk_mib,
-		 "Most MiB that one memory region of a device covers (64; 1 to 1024)");
+		 "Most MiB that one memory region of a device covers, 1 to 1024 (default 64)");
 
 static unsigned long max_device_pages;
 module_param(max_device_pages, ulong, 0644);
