@@ -391,7 +391,7 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
 int rmp_region_del(struct rmp_memory *mem, u32 handle)
 {
 	struct rmp_region_del del = { .handle = handle };
-	int err = rmp_region_del_many(mem, &del, 1, jiffies + RMP_REVOKE_WAIT);
+	int err = rmp_region_del_many(mem, &del, 1, jiffies + rmp_revoke_wait());
 
 	return err ?: del.status;
 }
@@ -409,7 +409,7 @@ void rmp_memory_kill(struct rmp_memory *mem)
 
 void rmp_region_del_all(struct rmp_memory *mem)
 {
-	unsigned long until = jiffies + RMP_REVOKE_WAIT;
+	unsigned long until = jiffies + rmp_revoke_wait();
 	struct rmp_revocation *rev;
 	struct rmp_region *region;
 	unsigned long handle;

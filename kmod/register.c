@@ -170,7 +170,7 @@ static int unregister_step(struct rmp_file *file,
 int rmp_unregister_many(struct rmp_file *file,
 			struct rmpool_region_del_many *arg)
 {
-	unsigned long until = jiffies + RMP_REVOKE_WAIT;
+	unsigned long until = jiffies + rmp_revoke_wait();
 	struct rmp_region_del *dels;
 	int ret;
 
