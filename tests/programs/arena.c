@@ -19,6 +19,7 @@
 #include "report.h"
 
 #define STEP		(2 * MIB)
+#define GIB		(1024 * MIB)
 #define TIMEOUT_MS	60000
 
 static struct rmpool *pool;
@@ -73,7 +74,7 @@ static bool pins(struct test *t, const char *when, uint64_t bytes)
 static void grows(void)
 {
 	struct test t = { .name = "memory is pinned step by step" };
-	struct rmpool_arena *arena = create(64 * 1024 * MIB, 0);
+	struct rmpool_arena *arena = create(64 * GIB, 0);
 	long before = status_value("VmSize");
 
 	pins(&t, "created", 0);
@@ -94,7 +95,7 @@ static void grows(void)
 	allocate(arena, 17 * MIB, 1);
 	rmpool_arena_destroy(arena);
 	pins(&t, "destroyed", 0);
-	expect(&t, status_value("VmSize") <= before - 64 * 1024 * 1024,
+	expect(&t, status_value("VmSize") <= before - (long)(64 * GIB / 1024),
 	       "address space is left");
 	test_end(&t);
 }
@@ -182,8 +183,8 @@ static void move(const char *address, const char *name, uint64_t seed)
 	struct rmpool_arena *arena = create(2 * MIB, MIB / 8);
 	struct rmpool_request *requests = need_memory(calloc(2ULL * l.nr, sizeof(*requests)));
 	struct rmpool_completion *results = need_memory(calloc(l.nr, sizeof(*results)));
+	uint64_t outside, both = 2ULL * l.nr;
 	uint32_t segment, i;
-	uint64_t outside;
 	char why[128];
 
 	if (rmpool_segment_open(pool, address, NULL, TIMEOUT_MS, &segment, NULL))
@@ -201,13 +202,13 @@ static void move(const char *address, const char *name, uint64_t seed)
 	if (rmpool_transfer(pool, requests, l.nr, results, TIMEOUT_MS) ||
 	    rmpool_transfer(pool, requests + l.nr, l.nr, results, TIMEOUT_MS))
 		die("%s", rmpool_error());
-	for (i = 0; i < 2 * l.nr; i++)
+	for (i = 0; i < both; i++)
 		if (!pattern_check((void *)(uintptr_t)requests[i].local_addr, requests[i].length,
 				   seed, requests[i].offset, "buffer", why, sizeof(why)))
 			die("%u: %s", i, why);
 	outside = fallbacks(arena);
-	printf("%" PRIu64 " of %u buffers outside of the arena\n", outside, 2 * l.nr);
-	if (!outside || outside == 2 * l.nr)
+	printf("%" PRIu64 " of %" PRIu64 " buffers outside of the arena\n", outside, both);
+	if (!outside || outside == both)
 		die("they are not on both sides of it");
 	rmpool_arena_destroy(arena);
 	free(requests);
@@ -259,12 +260,12 @@ static void measure(void)
 	printf("ns for each allocation:\n%8s %12s %16s %10s %20s\n", "bytes", "arena, again",
 	       "arena, first use", "mmap alone", "mmap and register");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		uint32_t nr = (uint32_t)(128 * MIB / sizes[i]);
+		uint32_t nr = (uint32_t)(64 * MIB / sizes[i]);
 		double first, again;
 		struct rmpool_arena *arena;
 
-		if (nr > 4096)
-			nr = 4096;
+		if (nr > 1024)
+			nr = 1024;
 		arena = create(nr * sizes[i], 0);
 		first = allocations(arena, sizes[i], nr);
 		rmpool_arena_reset(arena);

@@ -47,8 +47,11 @@ static int add_region(struct rmpool_region_add *add)
 		return -refuse_error;
 	}
 	/* Pinning for writing, which new memory must allow; zeros stay zeros. */
-	for (size_t at = 0; at < add->length; at += PAGE)
-		memory[at] = memory[at];
+	for (size_t at = 0; at < add->length; at += PAGE) {
+		char byte = memory[at];
+
+		memory[at] = byte;
+	}
 	add->handle = ++handles;
 	regions[add->handle] = (struct range){ add->addr, add->length };
 	live++;
@@ -96,13 +99,13 @@ static uint32_t region_of(const void *memory, size_t length)
 
 /* -------------------------------------------------------------- the arena */
 
-static struct rmpool *pool;
+static struct rmpool *opened;
 
 static int begin(void **state)
 {
 	if (set_up(state))
 		return -1;
-	pool = open_pool();
+	opened = open_pool();
 	answer = memory_calls;
 	handles = live = 0;
 	refuse_from = SIZE_MAX;
@@ -112,7 +115,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	assert_int_equal(live, 0);
-	rmpool_close(pool);
+	rmpool_close(opened);
 	return tear_down(state);
 }
 
@@ -123,7 +126,7 @@ static struct rmpool_arena *create(uint64_t size, uint64_t step)
 	};
 	struct rmpool_arena *arena = NULL;
 
-	assert_int_equal(rmpool_arena_create(pool, &options, &arena), 0);
+	assert_int_equal(rmpool_arena_create(opened, &options, &arena), 0);
 	assert_non_null(arena);
 	return arena;
 }
@@ -228,7 +231,7 @@ static void says_what_it_cannot_create(void **state)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		arena = (void *)&arena;
 		errno = 77;
-		assert_int_equal(rmpool_arena_create(pool, &all[i].options,
+		assert_int_equal(rmpool_arena_create(opened, &all[i].options,
 						     &arena), -all[i].err);
 		assert_int_equal(errno, 77);
 		assert_null(arena);
@@ -493,7 +496,7 @@ static void begins_anew(void **state)
 
 /* ------------------------------------------------------------ many threads */
 
-#define THREADS		8
+#define THREADS		((size_t)8)
 #define AMOUNT		3000
 #define SHARED_SIZE	(8 * MIB)
 
@@ -570,10 +573,10 @@ static void shares_among_threads(void **state)
 	(void)state;
 	assert_non_null(all);
 	assert_int_equal(pthread_barrier_init(&go, NULL, THREADS + 1), 0);
-	for (unsigned int i = 0; i < THREADS; i++) {
+	for (size_t i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){
 			.arena = arena,
-			.buffers = all + (size_t)i * AMOUNT,
+			.buffers = all + i * AMOUNT,
 			.random = 0x9e3779b97f4a7c15 * (i + 1),
 			.go = &go,
 		};
@@ -581,9 +584,9 @@ static void shares_among_threads(void **state)
 						&workers[i]), 0);
 	}
 	pthread_barrier_wait(&go);
-	for (int i = 0; i < THREADS; i++)
+	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < THREADS; i++)
+	for (size_t i = 0; i < THREADS; i++)
 		assert_int_equal(workers[i].failed, 0);
 	pthread_barrier_destroy(&go);
 
@@ -643,14 +646,14 @@ static void gives_out_each_word_once(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_barrier_init(&go, NULL, THREADS), 0);
-	for (unsigned int i = 0; i < THREADS; i++) {
+	for (size_t i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .arena = arena, .go = &go };
 		assert_int_equal(pthread_create(&threads[i], NULL, counts_words,
 						&workers[i]), 0);
 	}
-	for (int i = 0; i < THREADS; i++)
+	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < THREADS; i++)
+	for (size_t i = 0; i < THREADS; i++)
 		assert_int_equal(workers[i].failed, 0);
 	pthread_barrier_destroy(&go);
 	info = info_of(arena);
