@@ -199,25 +199,24 @@ __poll_t rmp_ring_poll(struct rmp_ring *ring, struct file *file,
 
 int rmp_ring_wait(struct rmp_ring *ring, struct rmpool_wait *arg)
 {
-	long timeout = MAX_SCHEDULE_TIMEOUT, left;
-	ktime_t end = 0;
-	int ret = 0;
+	ktime_t timeout = KTIME_MAX, end = 0;
+	int ret = -ETIME;
 
 	if (arg->flags || arg->reserved || !arg->min ||
 	    arg->min > ring->mask + 1)
 		return -EINVAL;
 	if (arg->timeout_ns >= 0) {
-		end = ktime_add_safe(ktime_get(), ns_to_ktime(arg->timeout_ns));
-		timeout = min_t(u64, nsecs_to_jiffies64(arg->timeout_ns) +
-				!!arg->timeout_ns, MAX_SCHEDULE_TIMEOUT - 1);
+		timeout = ns_to_ktime(arg->timeout_ns);
+		end = ktime_add_safe(ktime_get(), timeout);
 	}
-	left = wait_event_interruptible_timeout(ring->wait,
-						ring_unread(ring) >= arg->min,
-						timeout);
-	if (left < 0)
+	if (timeout)
+		ret = wait_event_interruptible_hrtimeout(ring->wait,
+							 ring_unread(ring) >=
+							 arg->min, timeout);
+	if (ret == -ERESTARTSYS)
 		ret = -EINTR;
-	else if (!left && ring_unread(ring) < arg->min)
-		ret = -ETIME;
+	else if (ret == -ETIME && ring_unread(ring) >= arg->min)
+		ret = 0;
 	arg->available = ring_unread(ring);
 	if (arg->timeout_ns >= 0)
 		arg->timeout_ns = max_t(s64, 0,

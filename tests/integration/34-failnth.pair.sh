@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=900 long=6000 kernels=test level=long alone=1 append=slab_debug=U module=0 shortage=1
+# vm: level=all all=1800 long=6000 kernels=test alone=1 append=slab_debug=U module=0 shortage=1
 #
 # Allocations that fail, at every place of every operation, in both roles: the caller
 # gets an error or what it asked for, the same again works, and nothing is left. See
@@ -52,14 +52,14 @@ barrier warm
 barrier state 300
 before=$(state)
 echo "seed $RMPOOL_SEED"
-sweep here task 7 1 $alone $both
-sweep here slab 23 1 $alone
-sweep here slab 61 1 $both
-sweep here page 11 1 $alone $both
-sweep here slabs 3 100 $alone $both
+sweep here task 17 1 $alone $both
+sweep here slab 41 1 $alone
+sweep here slab 101 1 $both
+sweep here page 17 1 $alone $both
+sweep here slabs 2 100 $alone $both
 sweep here pages 2 50 $alone $both
-sweep there slab 61 1 $both
-sweep there page 11 1 $both
+sweep there slab 101 1 $both
+sweep there page 17 1 $both
 sweep there slabs 2 50 $both
 sweep there pages 2 50 $both
 barrier end

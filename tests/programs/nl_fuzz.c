@@ -239,6 +239,16 @@ static const uint16_t odd_flags[] = {
 };
 
 /* Index into commands, or COMMANDS when it is none. */
+static uint32_t command_of(const struct message *m)
+{
+	uint32_t which = 0;
+
+	while (which < COMMANDS && commands[which].cmd != m->data[NLMSG_HDRLEN])
+		which++;
+	return which;
+}
+
+/* Returns which command it has come to be. */
 static uint32_t make_message(struct random *r, struct message *m)
 {
 	uint32_t which = below(r, COMMANDS);
@@ -250,12 +260,11 @@ static uint32_t make_message(struct random *r, struct message *m)
 	if (chance(r, 8))
 		flags ^= odd_flags[below(r, sizeof(odd_flags) / sizeof(odd_flags[0]))];
 	if (chance(r, 3)) {
-		cmd = (uint8_t)any(r);
-		which = COMMANDS;
-	}
-	begin(m, family, flags, cmd);
-	if (which < COMMANDS)
+		begin(m, family, flags, (uint8_t)any(r));
+	} else {
+		begin(m, family, flags, cmd);
 		put_right(r, m, cmd);
+	}
 	while (chance(r, 12))
 		put_garbage(r, m);
 	if (chance(r, 4))
@@ -270,7 +279,7 @@ static uint32_t make_message(struct random *r, struct message *m)
 			    m->length + below(r, 4) : m->length;
 	if (chance(r, 3) && m->length > NLMSG_HDRLEN)
 		header(m)->nlmsg_len = m->length;
-	return which;
+	return command_of(m);
 }
 
 /* Takes what is there of the answers to @seq; whether any was. */

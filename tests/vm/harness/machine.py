@@ -60,6 +60,7 @@ class Machine:
         self.interactive = False
         self.lives = 0              # how often it was booted
         self.killed = False         # on purpose
+        self.cut = set()            # rails
         self.qmp_ready = asyncio.Event()
         self.qmp_lock = asyncio.Lock()
         self.qmp_reader = self.qmp_writer = None
@@ -159,14 +160,26 @@ class Machine:
             return await asyncio.wait_for(self._qmp(command, arguments), 30)
 
     async def freeze(self):
+        """What comes in meanwhile is lost, as in a network; it does not wait in line."""
         await self.qmp("stop")
+        for rail in range(self.rails):
+            await self._set_link(rail, False)
 
     async def thaw(self):
+        # It runs again when the links are as it knew them: it never sees them go.
+        for rail in set(range(self.rails)) - self.cut:
+            await self._set_link(rail, True)
         await self.qmp("cont")
 
     async def link(self, rail, up):
-        # Of the far end of the cable, which takes the card with it: also while the
-        # machine is frozen, what comes in is lost then and does not wait in line.
+        if up:
+            self.cut.discard(rail)
+        else:
+            self.cut.add(rail)
+        await self._set_link(rail, up)
+
+    async def _set_link(self, rail, up):
+        # Of the far end of the cable, which takes the card with it.
         await self.qmp("set_link", name=f"rail{rail}", up=up)
 
     # ---- loss of power ----
@@ -187,6 +200,7 @@ class Machine:
         self.qmp_ready.clear()
         self.qmp_lock = asyncio.Lock()
         self.killed = False
+        self.cut.clear()
         await self._run()
         self.booted.set()
 

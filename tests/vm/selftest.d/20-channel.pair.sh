@@ -48,7 +48,8 @@ answers()	# IP
 	ping -c 1 -W 1 "$1" >/dev/null 2>&1
 }
 
-# A frozen peer: silent, then alive again.
+# A frozen peer: silent, then alive again, and it does not know.
+changes=$(cat /sys/class/net/data[01]/carrier_changes)
 barrier freeze
 if [ "$VM" = a ]; then
 	check "peer answers" wait_until 10 answers "$PEER_IP0"
@@ -62,6 +63,7 @@ if [ "$VM" = a ]; then
 	check "peer answers again" wait_until 10 answers "$PEER_IP0"
 fi
 barrier thawed
+same "links of a frozen VM stay up" "$changes" "$(cat /sys/class/net/data[01]/carrier_changes)"
 
 carrier()	# RAIL STATE
 {
