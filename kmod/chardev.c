@@ -321,7 +321,7 @@ static int segment_delete(struct rmp_file *file, u32 handle)
 		return PTR_ERR(segment);
 	rev = rmp_segment_delete(segment);
 	if (rev)
-		rmp_revocation_wait(rev, RMP_REVOKE_WAIT, true);
+		rmp_revocation_wait(rev, rmp_revoke_wait(), true);
 	rmp_segment_put(segment);
 	return 0;
 }

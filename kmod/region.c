@@ -322,7 +322,7 @@ int rmp_region_del(struct rmp_memory *mem, u32 handle)
 		rev = rmp_segment_remove(region->segment, region);
 	/* Peers that stay silent lose: their keys end with the MRs. */
 	if (rev)
-		rmp_revocation_wait(rev, RMP_REVOKE_WAIT, true);
+		rmp_revocation_wait(rev, rmp_revoke_wait(), true);
 	return rmp_region_put_and_wait(region);
 }
 
@@ -339,7 +339,7 @@ void rmp_memory_kill(struct rmp_memory *mem)
 
 void rmp_region_del_all(struct rmp_memory *mem)
 {
-	unsigned long until = jiffies + RMP_REVOKE_WAIT;
+	unsigned long until = jiffies + rmp_revoke_wait();
 	struct rmp_revocation *rev, *next;
 	struct rmp_region *region;
 	unsigned long handle, now;

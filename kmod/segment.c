@@ -21,6 +21,7 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/rhashtable.h>
 #include <linux/rmpool_netlink.h>
@@ -28,6 +29,10 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "segment.h"
+
+static unsigned int rmp_revoke_wait_ms = 2000;
+module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
+MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, in ms, 100 to 60000 (default 2000)");
 
 static DEFINE_MUTEX(rmp_segment_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
@@ -41,6 +46,12 @@ static const struct rhashtable_params rmp_segment_params = {
 	.head_offset = offsetof(struct rmp_segment, by_name),
 	.automatic_shrinking = true,
 };
+
+unsigned long rmp_revoke_wait(void)
+{
+	return msecs_to_jiffies(clamp(READ_ONCE(rmp_revoke_wait_ms), 100U,
+				      60000U));
+}
 
 bool rmp_name_valid(const char name[RMPOOL_NAME_MAX])
 {

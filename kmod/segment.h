@@ -11,8 +11,8 @@
 
 /* Published segments of one file. */
 #define RMP_SEGMENTS_MAX	1024
-/* How long peers get to let go of keys. */
-#define RMP_REVOKE_WAIT		(2 * HZ)
+/* How long peers get to let go of keys, in jiffies. */
+unsigned long rmp_revoke_wait(void);
 
 /**
  * struct rmp_segment - a published segment

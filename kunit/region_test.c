@@ -141,6 +141,11 @@ struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
 	return NULL;
 }
 
+unsigned long rmp_revoke_wait(void)
+{
+	return 2 * HZ;
+}
+
 bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
 			 bool killable)
 {

@@ -196,8 +196,9 @@ module_load()	# [PARAMETER=VALUE...]
 		module_needs_loaded=1
 	fi
 	# On a slow kernel, acknowledgements come later than the half second that queue
-	# pairs wait for one, and answers later than the 5 s that a peer has.
-	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "keepalive_ms=$((5000 * VM_SLOW))" "$@"
+	# pairs wait for one, and answers later than the seconds that a peer has.
+	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "keepalive_ms=$((5000 * VM_SLOW))" \
+		"revoke_wait_ms=$((2000 * VM_SLOW))" "$@"
 	insmod "$ko" "$@" && wait_until 5 [ -c /dev/rmpool ]
 }
 
