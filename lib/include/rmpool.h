@@ -19,7 +19,8 @@
  * must be the last call. A struct rmpool_nl is for one thread at a time.
  *
  * Processes. After fork() only the process that opened a struct rmpool can use
- * it; in the other, all calls but rmpool_close() and rmpool_info() give -EPERM.
+ * it; in the other, all calls but rmpool_close() and rmpool_info() give -EPERM,
+ * and an arena can only be destroyed.
  */
 #ifndef RMPOOL_H
 #define RMPOOL_H
@@ -263,6 +264,84 @@ int rmpool_wait(struct rmpool *pool, uint32_t min, int timeout_ms);
  */
 int rmpool_cancel(struct rmpool *pool, uint64_t cookie);
 int rmpool_cancel_all(struct rmpool *pool);
+
+/* ------------------------------------------------- part one: arenas of memory */
+
+/*
+ * An arena gives out registered memory for buffers of own requests, which name
+ * it by its address like any other. Buffers are not given back one by one, but
+ * all at once. Address space is reserved for all of an arena; memory is used,
+ * pinned and charged to RLIMIT_MEMLOCK step by step, as buffers are given out.
+ * All memory begins as zeros and may be written by gets.
+ */
+struct rmpool_arena;
+
+/* How an arena is to be. Zero the whole; reserved is for growth. */
+struct rmpool_arena_options {
+	uint64_t size;			/* bytes, rounded up to whole steps */
+	uint64_t step;			/* bytes that are registered at once, a power
+					 * of two from the page size on; 0: 16 MiB
+					 */
+	uint64_t reserved[6];
+};
+
+/*
+ * Create an arena. No memory is registered yet. It belongs to the pool: destroy
+ * it before rmpool_close(). -EINVAL: no size, a bad step, a reserved field that
+ * is not zero. -ENOMEM: so much address space is not free.
+ */
+int rmpool_arena_create(struct rmpool *pool,
+			const struct rmpool_arena_options *options,
+			struct rmpool_arena **arena);
+
+/*
+ * Give out @length bytes at a multiple of @align, a power of two; 0: 64. They
+ * lie in one region and belong to the caller until rmpool_arena_reset() or
+ * rmpool_arena_destroy(). Any number of threads may call this at once; it takes
+ * no lock and makes no system call but for the first buffer of a step.
+ *
+ * When the arena is full, when @length or @align is larger than a step, or when
+ * the next step meets a limit, the buffer gets memory and a registration of its
+ * own, at the cost of rmpool_register().
+ *
+ * -EINVAL: no length, or @align is no power of two. Others as rmpool_register()
+ * has them, -ENOMEM in particular. After an error nothing has changed.
+ */
+int rmpool_arena_alloc(struct rmpool_arena *arena, size_t length, size_t align,
+		       void **memory);
+
+/*
+ * Take all buffers back. Steps stay registered, and give their memory out anew
+ * with what is in it; what had a registration of its own is unregistered and
+ * unmapped. No other call with @arena may run, and no request may use its
+ * memory. After a completion with RMPOOL_COMPLETION_UNKNOWN destroy the arena
+ * instead.
+ */
+void rmpool_arena_reset(struct rmpool_arena *arena);
+
+/*
+ * Unregister and unmap all memory of an arena, and end it. Returns when no
+ * device uses the memory any more. No other call with @arena may run or follow.
+ * NULL is allowed.
+ */
+void rmpool_arena_destroy(struct rmpool_arena *arena);
+
+/* What an arena is, and what became of it; reserved is for growth. */
+struct rmpool_arena_info {
+	uint64_t size;			/* bytes of the whole */
+	uint64_t step;			/* bytes that are registered at once */
+	uint64_t used;			/* bytes given out, with gaps before them */
+	uint64_t registered;		/* bytes, used and ready for use */
+	uint64_t fallbacks;		/* buffers with a registration of their own */
+	uint64_t fallback_bytes;	/* bytes of these, whole pages */
+	uint64_t reserved[6];
+};
+
+/* The numbers need not be of one moment when other threads allocate. Those of
+ * fallbacks count since the last reset.
+ */
+void rmpool_arena_info(struct rmpool_arena *arena,
+		       struct rmpool_arena_info *info);
 
 /* ------------------------------------------------------- part two: netlink */
 

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@
 #define RING_PAGE 4096UL		/* where the ring is in the memory file */
 
 static int (*answer)(unsigned long command, void *arg);
-static unsigned int calls;
+static atomic_uint calls;	/* by any thread */
 
 int ioctl(int fd, unsigned long request, ...)
 {
