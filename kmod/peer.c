@@ -107,14 +107,27 @@ static void peer_close(struct rmp_peer *peer)
 	rmp_peer_kick(peer);
 }
 
+/* Returns when the worker has run from its begin to its end. flush_delayed_work()
+ * would not do: while somebody else kicks, the work item is in no queue for a
+ * moment, and there seems to be nothing to wait for.
+ */
+static void peer_run(struct rmp_peer *peer)
+{
+	u32 begun;
+
+	mutex_lock(&peer->lock);
+	begun = peer->begun;
+	mutex_unlock(&peer->lock);
+	rmp_peer_kick(peer);
+	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
+}
+
 /* When that is done, give the table's reference back. */
 static void peer_closing_work(struct work_struct *work)
 {
 	struct rmp_peer *peer = container_of(work, struct rmp_peer, closing);
 
-	flush_delayed_work(&peer->work);
-	/* The worker may have queued itself once more meanwhile. */
-	cancel_delayed_work_sync(&peer->work);
+	peer_run(peer);
 	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
 	complete_all(&peer->closed);
 	rmp_peer_put(peer);
@@ -575,10 +588,8 @@ static int peer_device_removed(struct rmp_peer *peer, void *arg)
 	if (flush && peer->connecting)
 		rmp_conn_abort(peer->connecting);
 	mutex_unlock(&peer->lock);
-	if (flush) {
-		rmp_peer_kick(peer);
-		flush_delayed_work(&peer->work);
-	}
+	if (flush)
+		peer_run(peer);
 	return 0;
 }
 

@@ -7,7 +7,8 @@
  * control channel and connects each data queue pair with one. A token is 128
  * random bits, good for one queue pair of one rail, once; only who reads the
  * control channel knows it. When a queue pair fails, on either side, the worker
- * destroys it, and the initiator connects it anew.
+ * destroys it and tells the peer its number, whose worker does the same with the
+ * other end; and the initiator connects it anew.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
@@ -505,9 +506,8 @@ void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m)
 		conn = s->rails[m->rail]->conns[m->qp];
 	/* Not one that came after it. */
 	if (conn && conn->peer_qpn == m->qpn)
-		rmp_conn_set_lost(conn);
+		rmp_peer_qp_failed(s->rails[m->rail], conn);
 	mutex_unlock(&peer->lock);
-	rmp_peer_kick(peer);
 }
 
 void rmp_rails_devices(struct rmp_session *s)

@@ -501,6 +501,7 @@ void rmp_session_worker(struct work_struct *work)
 
 	/* Only this function takes peer->session away. */
 	mutex_lock(&peer->lock);
+	peer->begun++;
 	s = peer->session;
 	incoming = peer->incoming;
 	rmp_peer_unlock(peer);
@@ -528,6 +529,9 @@ void rmp_session_worker(struct work_struct *work)
 	}
 	if (next)
 		queue_delayed_work(rmp_peers_wq, &peer->work, next);
+	/* All that was done is seen by who waits for it. */
+	smp_store_release(&peer->ended, peer->begun);
+	wake_up_all(&peer->wait);
 }
 
 /* ---------------------------------------------------------------- incoming */

@@ -77,6 +77,8 @@ struct rmp_session {
  * @users: remote segments and waiters: the worker keeps a connection for them
  * @failures: counts failed attempts, so that a waiter sees a new one
  * @seen: jiffies when it last was connected, or asked to be
+ * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
+ *	@wait
  * @closing: off the table: sees to the end; then @closed
  */
 struct rmp_peer {
@@ -105,7 +107,9 @@ struct rmp_peer {
 	unsigned long backoff;
 	unsigned long next_try;
 	bool changed;
-	struct delayed_work work;
+	struct delayed_work work;	/* only the last put cancels it */
+	u32 begun;
+	u32 ended;
 	struct work_struct closing;
 	struct completion closed;
 	struct work_struct free_work;

@@ -312,6 +312,49 @@ static void test_delete_while_connecting(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.connects), 1);
 }
 
+static int call_kicks(struct caller *c)
+{
+	while (!signal_pending(current)) {
+		rmp_peer_kick(c->peer);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A work item that is kicked is in no queue for a moment: who waits for its end
+ * must not take that for the end.
+ */
+static void test_end_under_kicks(struct kunit *test)
+{
+	struct caller c = { .call = call_kicks };
+	struct sockaddr_storage addr = address(1);
+	struct rmp_peer *peer;
+	int round, device;
+
+	for (round = 0; round < 300; round++) {
+		device = round % 2;
+		KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr), 0);
+		peer = rmp_peer_find("b");
+		KUNIT_ASSERT_NOT_NULL(test, peer);
+		want(test, peer);
+		KUNIT_ASSERT_NOT_NULL(test, peer->session);
+		want_no_more(peer);
+		c.peer = peer;
+		caller_start(test, &c);
+		if (device) {
+			rmp_peer_device_removed(world.dev[world.control_dev]);
+			KUNIT_EXPECT_NULL(test, READ_ONCE(peer->session));
+		}
+		KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
+		KUNIT_EXPECT_NULL(test, READ_ONCE(peer->session));
+		send_sig(SIGUSR1, c.task, 1);
+		KUNIT_EXPECT_EQ(test, caller_end(test, &c), 0);
+		world_settle(test);
+		rmp_peer_put(peer);
+		forget_sent();
+	}
+}
+
 static void test_self(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
@@ -536,6 +579,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(test_silence),
 	KUNIT_CASE(test_interrupted),
 	KUNIT_CASE(test_delete_while_connecting),
+	KUNIT_CASE(test_end_under_kicks),
 	KUNIT_CASE(test_self),
 	KUNIT_CASE(test_strangers),
 	KUNIT_CASE(test_crossed),

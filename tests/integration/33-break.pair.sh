@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400 test=long level=all
+# vm: timeout=400 test=long
 #
 # An ordinary program that means harm, with a peer: while devices, peers and the
 # listener come and go, it is killed at any moment. The pool works afterwards, and
@@ -100,7 +100,13 @@ exec 9>&-
 rmpool peer add b "v1:$PEER_IP0:13579" 2>/dev/null
 [ -e /sys/class/infiniband/rxe1 ] || rxe_add 1
 head -c 300000 /dev/urandom >"$TMP/file"
-check "afterwards: put" wait_until 30 rmpool put -q "$TMP/file" b/mem
+if ! check "afterwards: put" wait_until 30 rmpool put -q "$TMP/file" b/mem; then
+	# Who lives on, and what its work items do.
+	rmpool peer list
+	rdma resource show qp
+	rdma resource show cm_id
+	echo t >/proc/sysrq-trigger
+fi
 check "afterwards: get" rmpool get -q b/mem 300000 "$TMP/back"
 check "the same bytes" cmp "$TMP/file" "$TMP/back"
 check "no page stays pinned" wait_until 20 pins_are "$pins"

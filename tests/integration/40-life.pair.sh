@@ -85,8 +85,7 @@ pins_steps=$(pinned_pages)
 stream victim one 1M 64
 vmctl qmp b stop
 within 8 "a process dies while its peer hangs" killed "$stream"
-# rxe takes up to 50 s to destroy a queue pair whose packets nobody reads.
-check "its pins are given back while the peer hangs" wait_until 100 pins_are "$pins_steps"
+check "its pins are given back while the peer hangs" wait_until 40 pins_are "$pins_steps"
 vmctl qmp b cont
 step_again 30 "put when the peer goes on" verify 0 65536 10000
 steps_end
