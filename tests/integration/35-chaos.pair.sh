@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: module=0 level=all all=1200 long=5400
+# vm: module=0 level=all 6.1=long all=1200 long=5400
 #
 # Processes, rails, devices and the peer go and come again at random moments, while
 # there is load both ways whose bytes are compared. See tests/programs/chaos.sh.
