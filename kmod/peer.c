@@ -119,6 +119,7 @@ static void peer_run(struct rmp_peer *peer)
 	begun = peer->begun;
 	mutex_unlock(&peer->lock);
 	rmp_peer_kick(peer);
+	/* Pairs with the release at the end of the worker. */
 	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
 }
 

@@ -108,18 +108,6 @@ static void clock_queue_work(struct workqueue_struct *wq,
 	spin_unlock(&clock_lock);
 }
 
-static bool clock_flush_work(struct delayed_work *work)
-{
-	struct clock_work *entry;
-
-	spin_lock(&clock_lock);
-	entry = clock_entry(work);
-	if (entry && entry->waits)
-		clock_run(entry);
-	spin_unlock(&clock_lock);
-	return flush_delayed_work(work);
-}
-
 static bool clock_cancel_work(struct delayed_work *work)
 {
 	struct clock_work *entry;
@@ -250,7 +238,6 @@ static void world_advance_ms(struct kunit *test, unsigned int ms)
 #define wait_event_interruptible_timeout	clock_wait
 #define mod_delayed_work(wq, work, delay)	clock_mod_work(wq, work, delay)
 #define queue_delayed_work(wq, work, delay)	clock_queue_work(wq, work, delay)
-#define flush_delayed_work(work)		clock_flush_work(work)
 #define cancel_delayed_work_sync(work)		clock_cancel_work(work)
 #define queue_work(wq, work)			clock_queue(wq, work)
 

@@ -312,10 +312,14 @@ static void test_delete_while_connecting(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.connects), 1);
 }
 
+static atomic_t kicks;
+
+/* @timeout: until it is 0. */
 static int call_kicks(struct caller *c)
 {
-	while (!signal_pending(current)) {
+	while (READ_ONCE(c->timeout)) {
 		rmp_peer_kick(c->peer);
+		atomic_inc(&kicks);
 		cond_resched();
 	}
 	return 0;
@@ -329,10 +333,9 @@ static void test_end_under_kicks(struct kunit *test)
 	struct caller c = { .call = call_kicks };
 	struct sockaddr_storage addr = address(1);
 	struct rmp_peer *peer;
-	int round, device;
+	int round;
 
 	for (round = 0; round < 300; round++) {
-		device = round % 2;
 		KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr), 0);
 		peer = rmp_peer_find("b");
 		KUNIT_ASSERT_NOT_NULL(test, peer);
@@ -340,14 +343,17 @@ static void test_end_under_kicks(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, peer->session);
 		want_no_more(peer);
 		c.peer = peer;
+		c.timeout = 1;
+		atomic_set(&kicks, 0);
 		caller_start(test, &c);
-		if (device) {
+		until(test, atomic_read(&kicks));
+		if (round % 2) {
 			rmp_peer_device_removed(world.dev[world.control_dev]);
 			KUNIT_EXPECT_NULL(test, READ_ONCE(peer->session));
 		}
 		KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
 		KUNIT_EXPECT_NULL(test, READ_ONCE(peer->session));
-		send_sig(SIGUSR1, c.task, 1);
+		WRITE_ONCE(c.timeout, 0);
 		KUNIT_EXPECT_EQ(test, caller_end(test, &c), 0);
 		world_settle(test);
 		rmp_peer_put(peer);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 test=long
 #
 # Ends of processes: of one with puts in flight, of one whose memory is being
 # written, of one whose peer does not answer. Whoever else there is goes on.

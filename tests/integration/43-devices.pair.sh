@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400
+# vm: timeout=400 test=long
 #
 # Devices, addresses, processes and modules come and go in any order.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
