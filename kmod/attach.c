@@ -22,6 +22,9 @@
  * When a device goes, chunks that only it had are dealt to others; if that was
  * before the region was attached, by its maker.
  *
+ * A device that cannot have a region at all, for the sake of order or since it does not
+ * reach the dma-buf, does without it if there are others.
+ *
  * Locking: rmp_map_lock guards rmp_map_devices and rmp_region.attached, and
  * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Who adds to
  * the mappings of an attached region, or destroys one, holds rmp_late_lock: the
@@ -69,18 +72,25 @@ static struct rmp_mapping *rmp_map_take(struct rmp_region *region, u32 index)
  */
 static void rmp_region_place(struct rmp_region *region)
 {
-	u64 size = clamp_t(u64, folio_size(page_folio(region->pages[0])),
-			   PMD_SIZE, SZ_1G);
+	u64 size = PMD_SIZE;
 
-	region->iova = size + (region->addr & (size - 1));
+	/* Those of a buffer, like places in it: where it begins, a huge page may. */
+	if (!region->dmabuf)
+		size = clamp_t(u64, folio_size(page_folio(region->pages[0])),
+			       PMD_SIZE, SZ_1G);
+	region->iova = size + (region->start & (size - 1));
 }
 
-/* The largest pages that all of the memory consists of, as a shift. */
+/* The largest pages that all of the memory consists of, as a shift. A buffer is
+ * looked at by each device for itself, later: any size may be.
+ */
 static u32 rmp_region_page_shift(const struct rmp_region *region)
 {
 	struct rmp_fit fit;
 	unsigned long i;
 
+	if (region->dmabuf)
+		return PAGE_SHIFT;
 	rmp_fit_begin(&fit, region->iova & PAGE_MASK);
 	for (i = 0; i < region->nr_pages; i++) {
 		rmp_fit_add(&fit, page_to_phys(region->pages[i]), PAGE_SIZE);
@@ -217,10 +227,11 @@ static int rmp_maps_reserve(struct rmp_region *region, struct rmp_mapping **maps
 /* ------------------------------------------------------------------------ map */
 
 /* The device of a slot, referenced, if a region is to be mapped on it and is not
- * yet. @strict: set if that is only since it forces relaxed ordering.
+ * yet. @unable: why not, if that is only since it forces relaxed ordering.
  */
 static struct rmp_device *rmp_map_device(const struct rmp_region *region,
-					 u32 index, bool *strict)
+					 u32 index,
+					 struct rmpool_error *unable)
 {
 	struct rmp_device *dev;
 
@@ -229,7 +240,7 @@ static struct rmp_device *rmp_map_device(const struct rmp_region *region,
 	if (dev && (region->maps[index] || READ_ONCE(dev->going)))
 		dev = NULL;
 	if (dev && region->strict && dev->ordering == RMPOOL_ORDERING_FORCED) {
-		*strict = true;
+		unable->reason = RMPOOL_REASON_ORDERING;
 		dev = NULL;
 	}
 	if (dev)
@@ -283,16 +294,20 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index, bool owner)
 	struct rmpool_error ignored;
 	struct rmp_mapping *map;
 	struct rmp_device *dev;
-	bool strict;
 	int err;
 
-	dev = rmp_map_device(region, index, &strict);
+	/* A buffer that was taken back is not to be reached again. */
+	if (rmp_region_stale(region))
+		return 0;
+	dev = rmp_map_device(region, index, &ignored);
 	if (!dev)
 		return 0;
-	map = rmp_mapping_alloc(region, dev);
+	map = rmp_mapping_alloc(region, dev, &ignored);
 	rmp_device_put(dev);
-	if (!map)
-		return -ENOMEM;
+	if (IS_ERR(map)) {
+		err = PTR_ERR(map);
+		return err == -EOPNOTSUPP ? 0 : err;
+	}
 
 	err = rmp_mapping_reserve_all(map, region, &ignored);
 	if (err == -ENOMEM && region->spread) {
@@ -311,19 +326,23 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index, bool owner)
 static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
-	bool mapped = false, strict = false;
+	struct rmpool_error unable = {};
+	struct rmp_mapping *map;
 	struct rmp_device *dev;
+	bool mapped = false;
 	int err = 0, ret;
 	u32 i;
 
 	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
-		dev = rmp_map_device(region, i, &strict);
+		dev = rmp_map_device(region, i, &unable);
 		if (!dev)
 			continue;
-		maps[i] = rmp_mapping_alloc(region, dev);
+		map = rmp_mapping_alloc(region, dev, &unable);
 		rmp_device_put(dev);
-		if (!maps[i])
-			err = -ENOMEM;
+		if (!IS_ERR(map))
+			maps[i] = map;
+		else if (PTR_ERR(map) != -EOPNOTSUPP)
+			err = PTR_ERR(map);
 	}
 	if (!err)
 		err = rmp_maps_reserve(region, maps, error);
@@ -343,9 +362,9 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 	}
 	if (err || mapped)
 		return err;
-	if (!strict)
+	if (!unable.reason)
 		return rmp_region_no_device(error);
-	error->reason = RMPOOL_REASON_ORDERING;
+	*error = unable;
 	return -EOPNOTSUPP;
 }
 
@@ -359,6 +378,8 @@ static int rmp_region_cover(struct rmp_region *region, bool owner)
 
 	lockdep_assert_held(&rmp_late_lock);
 
+	if (rmp_region_stale(region))
+		return 0;
 	for (i = 0; i < RMP_DEVICES_MAX; i++)
 		maps[i] = READ_ONCE(region->maps[i]);
 	err = rmp_maps_deal(region, maps, &error);
@@ -422,7 +443,32 @@ int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 	for (i = 0; i < RMP_DEVICES_MAX; i++)
 		late |= rmp_map_devices[i] && !region->maps[i];
 	spin_unlock(&rmp_map_lock);
+	/* Who took it back before that left the devices to us. */
+	if (region->dmabuf && rmp_region_stale(region))
+		return -ESTALE;
 	return late || region->spread ? rmp_region_catch_up(region) : 0;
+}
+
+void rmp_region_lost(struct rmp_region *region)
+{
+	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+	bool attached;
+	u32 i;
+
+	spin_lock(&rmp_map_lock);
+	attached = region->attached;
+	spin_unlock(&rmp_map_lock);
+	if (!attached)
+		return;
+	mutex_lock(&rmp_late_lock);
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		maps[i] = rmp_map_take(region, i);
+	synchronize_rcu();
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (maps[i])
+			rmp_map_drop(region, maps[i]);
+	}
+	mutex_unlock(&rmp_late_lock);
 }
 
 void rmp_region_detach(struct rmp_region *region)

@@ -9,9 +9,14 @@
 /* Cuts a pinned region that is in the table of regions into chunks, and maps
  * it on all devices, or, if one has no room for all of it, each chunk on one. What
  * was done when it fails is taken back by rmp_region_detach(). -ENODEV when there
- * is no device, -EOPNOTSUPP when none can do strict order, -EINTR, -ENOMEM.
+ * is no device, -EOPNOTSUPP when none can do strict order or reaches the dma-buf,
+ * -ESTALE when that was taken back meanwhile, -EINTR, -ENOMEM.
  */
 int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error);
+/* Its buffer is taken back, which is stale by now: returns when no device reaches it
+ * any more. Requests that are with a device fail there. Sleeps.
+ */
+void rmp_region_lost(struct rmp_region *region);
 /* When its last reference is gone; sets @stuck if a device kept its memory. */
 void rmp_region_detach(struct rmp_region *region);
 

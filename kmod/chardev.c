@@ -519,7 +519,7 @@ struct rmp_ioctl {
 #define RMP_IOCTL_UNDO(name, fn, undo) \
 	RMP_IOCTL_MIN(name, _IOC_SIZE(RMPOOL_IOC_##name), fn, undo)
 #define RMP_IOCTL(name, fn)	RMP_IOCTL_UNDO(name, fn, NULL)
-/* It has grown since. */
+/* It has grown since, and so has REGION_ADD's. */
 #define RMP_INFO_MIN		offsetof(struct rmpool_info, user_pinned)
 
 static const struct rmp_ioctl rmp_ioctls[] = {
@@ -527,7 +527,8 @@ static const struct rmp_ioctl rmp_ioctls[] = {
 	RMP_IOCTL(RING_SETUP, ioc_ring_setup),
 	RMP_IOCTL_UNDO(SEGMENT_CREATE, ioc_segment_create, undo_segment_create),
 	RMP_IOCTL(SEGMENT_DELETE, ioc_segment_delete),
-	RMP_IOCTL_UNDO(REGION_ADD, ioc_region_add, undo_region_add),
+	RMP_IOCTL_MIN(REGION_ADD, RMP_REGION_ADD_MIN, ioc_region_add,
+		      undo_region_add),
 	RMP_IOCTL(REGION_DEL, ioc_region_del),
 	RMP_IOCTL_UNDO(SEGMENT_OPEN, ioc_segment_open, undo_segment_open),
 	RMP_IOCTL(SEGMENT_CLOSE, ioc_segment_close),

@@ -6,8 +6,9 @@
  * charge goes to the pinned_vm of the owner's address space, as for other RDMA
  * memory, so that VmPin shows it, and RLIMIT_MEMLOCK bounds it; the caller keeps
  * that mm_struct (mmgrab) until the charge is taken back, which may be long after
- * the address space itself is gone. It goes also to the user who opened the file
- * and to the node: those limits are the administrator's, bind root as well, and
+ * the address space itself is gone. Not so for dma-bufs: as for other users of these,
+ * their memory is their exporter's affair. All goes also to the user who opened the
+ * file and to the node: those limits are the administrator's, bind root as well, and
  * are no limits until they are set.
  *
  * Locking: rmp_pinned_lock guards users, their counts and that of the node, and is
@@ -131,7 +132,7 @@ static bool rmp_over_memlock(struct mm_struct *mm, unsigned long nr,
 	return false;
 }
 
-int rmp_charge(struct rmp_memory *mem, unsigned long nr,
+int rmp_charge(struct rmp_memory *mem, unsigned long nr, bool memlock,
 	       struct rmpool_error *error)
 {
 	int err = -ENOMEM;
@@ -141,7 +142,7 @@ int rmp_charge(struct rmp_memory *mem, unsigned long nr,
 		      mem->user->pages, nr, RMPOOL_REASON_USER_PINNED, error) &&
 	    !rmp_over(rmp_limit_pages(READ_ONCE(max_pinned_mib)),
 		      rmp_pinned_pages, nr, RMPOOL_REASON_NODE_PINNED, error) &&
-	    !rmp_over_memlock(mem->mm, nr, error)) {
+	    !(memlock && rmp_over_memlock(mem->mm, nr, error))) {
 		mem->user->pages += nr;
 		rmp_pinned_pages += nr;
 		err = 0;
@@ -150,12 +151,13 @@ int rmp_charge(struct rmp_memory *mem, unsigned long nr,
 	return err;
 }
 
-void rmp_uncharge(struct rmp_memory *mem, unsigned long nr)
+void rmp_uncharge(struct rmp_memory *mem, unsigned long nr, bool memlock)
 {
 	spin_lock(&rmp_pinned_lock);
 	mem->user->pages -= nr;
 	rmp_pinned_pages -= nr;
-	atomic64_sub(nr, &mem->mm->pinned_vm);
+	if (memlock)
+		atomic64_sub(nr, &mem->mm->pinned_vm);
 	spin_unlock(&rmp_pinned_lock);
 }
 

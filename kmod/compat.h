@@ -5,10 +5,12 @@
 #ifndef RMP_COMPAT_H
 #define RMP_COMPAT_H
 
+#include <linux/dma-buf.h>
 #include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched.h>
 
 /*
@@ -97,6 +99,41 @@ static inline void rmp_eventfd_signal(struct eventfd_ctx *ctx)
 {
 	eventfd_signal(ctx, 1);
 }
+#endif
+
+/*
+ * Both take the lock that the mapping of a dma-buf needs: that of its reservation,
+ * or, where there is no choice, one of its own.
+ */
+#ifdef RMP_HAVE_DMA_BUF_VMAP_UNLOCKED
+static inline int rmp_dma_buf_vmap(struct dma_buf *buf, struct iosys_map *map)
+{
+	return dma_buf_vmap_unlocked(buf, map);
+}
+
+static inline void rmp_dma_buf_vunmap(struct dma_buf *buf,
+				      struct iosys_map *map)
+{
+	dma_buf_vunmap_unlocked(buf, map);
+}
+#else
+static inline int rmp_dma_buf_vmap(struct dma_buf *buf, struct iosys_map *map)
+{
+	return dma_buf_vmap(buf, map);
+}
+
+static inline void rmp_dma_buf_vunmap(struct dma_buf *buf,
+				      struct iosys_map *map)
+{
+	dma_buf_vunmap(buf, map);
+}
+#endif
+
+/* A name space of symbols is named by a string, or by a word that becomes one. */
+#ifdef RMP_HAVE_IMPORT_NS_STRING
+#define RMP_IMPORT_NS(ns)	MODULE_IMPORT_NS(#ns)
+#else
+#define RMP_IMPORT_NS(ns)	MODULE_IMPORT_NS(ns)
 #endif
 
 #endif /* RMP_COMPAT_H */

@@ -14,6 +14,9 @@
  * before any work is done; without an IOMMU that is exact. With one, it may take
  * fewer or more, and then the room is put right.
  *
+ * Of a dma-buf, the exporter tells the addresses for devices that do DMA (dmabuf.c),
+ * for the whole region when the mapping is made; nothing is left to be mapped then.
+ *
  * On iWARP the target of a read would need remote write access as well.
  *
  * Locking: none of its own. A mapping has one writer: its maker until it is
@@ -27,6 +30,7 @@
 #include <linux/slab.h>
 #include "fit.h"
 #include "capacity.h"
+#include "dmabuf.h"
 #include "mapping.h"
 #include "segment.h"
 
@@ -80,18 +84,21 @@ static int rmp_mapping_access(const struct rmp_region *region,
 
 /* Pages of the MR of a chunk, told from the memory. */
 static u64 rmp_chunk_pages(const struct rmp_region *region, u32 index,
-			   const struct rmp_device *dev)
+			   const struct rmp_mapping *map)
 {
 	struct rmp_piece piece;
 	struct rmp_fit fit;
-	unsigned long i;
+	unsigned long i, page;
 
 	rmp_chunk_piece(region, index, &piece);
 	rmp_fit_begin(&fit, piece.start & PAGE_MASK);
-	for (i = 0; i < piece.nr; i++)
-		rmp_fit_add(&fit, page_to_phys(region->pages[piece.first + i]),
+	for (i = 0; i < piece.nr; i++) {
+		page = piece.first + i;
+		rmp_fit_add(&fit, map->link ? map->link->addrs[page] :
+					      page_to_phys(region->pages[page]),
 			    PAGE_SIZE);
-	return rmp_fit_pages(&fit, rmp_fit_shift(&fit, dev->page_sizes));
+	}
+	return rmp_fit_pages(&fit, rmp_fit_shift(&fit, map->dev->page_sizes));
 }
 
 /* Counts what was taken on, or is given back to, the device. */
@@ -104,7 +111,7 @@ static void rmp_mapping_count(struct rmp_mapping *map, s64 mrs, s64 pages)
 int rmp_mapping_reserve(struct rmp_mapping *map, const struct rmp_region *region,
 			u32 index, struct rmpool_error *error)
 {
-	u64 pages = rmp_chunk_pages(region, index, map->dev);
+	u64 pages = rmp_chunk_pages(region, index, map);
 	int err;
 
 	if (pages > map->dev->chunk_pages)
@@ -126,7 +133,7 @@ int rmp_mapping_reserve_all(struct rmp_mapping *map,
 	u32 i;
 
 	for (i = 0; i < map->nr_chunks; i++) {
-		pages = rmp_chunk_pages(region, i, map->dev);
+		pages = rmp_chunk_pages(region, i, map);
 		if (pages > map->dev->chunk_pages) {
 			err = -E2BIG;
 			goto err_pages;
@@ -195,11 +202,49 @@ static u32 rmp_chunk_fit(struct rmp_chunk *chunk, const struct rmp_piece *piece,
 	return shift;
 }
 
+/* Whether the DMA addresses of chunks are to be unmapped one day. */
+static bool rmp_mapping_keeps_tables(const struct rmp_mapping *map)
+{
+	return !map->link && !ib_uses_virt_dma(map->dev->ibdev);
+}
+
+static void rmp_chunk_dma_end(struct rmp_mapping *map, struct sg_table *sgt)
+{
+	if (rmp_mapping_keeps_tables(map))
+		ib_dma_unmap_sgtable_attrs(map->dev->ibdev, sgt, map->dir,
+					   map->attrs);
+	sg_free_table(sgt);
+}
+
+/* The DMA addresses of a chunk, in an empty table. */
+static int rmp_chunk_dma(struct rmp_mapping *map, struct rmp_region *region,
+			 const struct rmp_piece *piece, struct sg_table *sgt)
+{
+	struct ib_device *ibdev = map->dev->ibdev;
+	u32 max = ib_dma_max_seg_size(ibdev);
+	int err;
+
+	if (map->link)
+		return rmp_dmabuf_table(map->link, piece->first,
+					offset_in_page(piece->start),
+					piece->length, max, sgt);
+	err = sg_alloc_table_from_pages_segment(sgt, region->pages + piece->first,
+						piece->nr,
+						offset_in_page(piece->start),
+						piece->length, max,
+						GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
+	err = ib_dma_map_sgtable_attrs(ibdev, sgt, map->dir, map->attrs);
+	if (err)
+		sg_free_table(sgt);
+	return err;
+}
+
 static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
 			 u32 index, struct rmpool_error *error)
 {
 	struct rmp_chunk *chunk = &map->chunks[index];
-	struct ib_device *ibdev = map->dev->ibdev;
 	struct rmp_piece piece;
 	struct ib_mr *mr;
 	int err, n;
@@ -207,27 +252,18 @@ static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
 	u32 shift;
 
 	rmp_chunk_piece(region, index, &piece);
-	err = sg_alloc_table_from_pages_segment(&chunk->sgt,
-						region->pages + piece.first,
-						piece.nr,
-						offset_in_page(piece.start),
-						piece.length,
-						ib_dma_max_seg_size(ibdev),
-						GFP_KERNEL_ACCOUNT);
+	err = rmp_chunk_dma(map, region, &piece, &chunk->sgt);
 	if (err)
 		return err;
-	err = ib_dma_map_sgtable_attrs(ibdev, &chunk->sgt, map->dir, map->attrs);
-	if (err)
-		goto err_table;
 
 	shift = rmp_chunk_fit(chunk, &piece, map->dev->page_sizes, &pages);
 	err = shift ? rmp_chunk_correct(map, chunk, pages, error) : -EIO;
 	if (err)
-		goto err_unmap;
+		goto err_dma;
 	mr = ib_alloc_mr(map->dev->data_pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(mr)) {
 		err = PTR_ERR(mr);
-		goto err_unmap;
+		goto err_dma;
 	}
 	n = ib_map_mr_sg(mr, chunk->sgt.sgl, chunk->sgt.nents, NULL, 1U << shift);
 	if (n != (int)chunk->sgt.nents || mr->length != piece.length) {
@@ -238,32 +274,25 @@ static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	chunk->mr = mr;
 
-	/* Nothing is to be unmapped: tens of bytes per page for nothing. */
-	if (ib_uses_virt_dma(ibdev))
+	/* Else they would be tens of bytes per page for nothing. */
+	if (!rmp_mapping_keeps_tables(map))
 		sg_free_table(&chunk->sgt);
 	return 0;
 
 err_mr:
 	ib_dereg_mr(mr);
-err_unmap:
-	ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir, map->attrs);
-err_table:
-	sg_free_table(&chunk->sgt);
+err_dma:
+	rmp_chunk_dma_end(map, &chunk->sgt);
 	return err;
 }
 
 static bool rmp_chunk_unmap(struct rmp_mapping *map, struct rmp_chunk *chunk)
 {
-	struct ib_device *ibdev = map->dev->ibdev;
-
 	/* The table stays, too: the device may still use its addresses. */
 	if (ib_dereg_mr(chunk->mr))
 		return false;
-	if (!ib_uses_virt_dma(ibdev)) {
-		ib_dma_unmap_sgtable_attrs(ibdev, &chunk->sgt, map->dir,
-					   map->attrs);
-		sg_free_table(&chunk->sgt);
-	}
+	if (rmp_mapping_keeps_tables(map))
+		rmp_chunk_dma_end(map, &chunk->sgt);
 	return true;
 }
 
@@ -350,9 +379,11 @@ bool rmp_mapping_trim(struct rmp_mapping *map)
 		chunk->mr = NULL;
 		rmp_chunk_give(map, chunk);
 	}
-	if (!safe)
+	if (!safe) {
+		map->stuck = true;
 		pr_warn_ratelimited("%s: memory regions could not be freed\n",
 				    dev_name(&map->dev->ibdev->dev));
+	}
 	return safe;
 }
 
@@ -366,6 +397,9 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 		cond_resched();
 	}
 	safe = rmp_mapping_trim(map);
+	/* As long as a device may use them, the exporter keeps the addresses. */
+	if (map->link && !map->stuck)
+		rmp_dmabuf_unlink(map->link);
 	rmp_device_put(map->dev);
 	/* Dumps may still read its counts. */
 	kvfree_rcu(map, rcu);
@@ -373,21 +407,31 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 }
 
 struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
-				      struct rmp_device *dev)
+				      struct rmp_device *dev,
+				      struct rmpool_error *error)
 {
+	struct rmp_dmabuf_link *link;
 	struct rmp_mapping *map;
 
 	map = kvzalloc(struct_size(map, chunks, region->nr_chunks),
 		       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!map)
-		return NULL;
-	rmp_device_hold(dev);
-	map->dev = dev;
+		return ERR_PTR(-ENOMEM);
 	map->access = rmp_mapping_access(region, dev);
 	map->dir = map->access & IB_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 							 DMA_TO_DEVICE;
 	if (map->access & IB_ACCESS_RELAXED_ORDERING)
 		map->attrs = DMA_ATTR_WEAK_ORDERING;
 	map->nr_chunks = region->nr_chunks;
+	if (region->dmabuf) {
+		link = rmp_dmabuf_reach(region, dev, map->dir, error);
+		if (IS_ERR(link)) {
+			kvfree(map);
+			return ERR_CAST(link);
+		}
+		map->link = link;
+	}
+	rmp_device_hold(dev);
+	map->dev = dev;
 	return map;
 }

@@ -38,6 +38,8 @@ struct rmp_chunk {
  * @access: IB_ACCESS_* of the MRs
  * @dir: of DMA
  * @attrs: of DMA
+ * @link: the way to the buffer, for dma-bufs on devices that do DMA, else NULL
+ * @stuck: the device may still reach memory that it should not
  * @mrs: taken on the device (READ_ONCE/WRITE_ONCE)
  * @pages: taken on the device (READ_ONCE/WRITE_ONCE)
  * @nr_chunks: of the region
@@ -54,15 +56,20 @@ struct rmp_mapping {
 	int access;
 	enum dma_data_direction dir;
 	unsigned long attrs;
+	struct rmp_dmabuf_link *link;
+	bool stuck;
 	u64 mrs;
 	u64 pages;
 	u32 nr_chunks;
 	struct rmp_chunk chunks[];
 };
 
-/* An empty one for a region that was cut, or NULL: no memory. */
+/* An empty one for a region that was cut. -EOPNOTSUPP, with @error, when the device
+ * cannot reach the dma-buf; -EINTR, -ENOMEM. Sleeps.
+ */
 struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
-				      struct rmp_device *dev);
+				      struct rmp_device *dev,
+				      struct rmpool_error *error);
 /* Takes room for one chunk, or for all at once. -ENOMEM with the limit in @error;
  * -E2BIG: a chunk has more pages than the device can take in one MR. May sleep.
  */

@@ -265,5 +265,7 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_PAGES, usage.pages) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_STATE,
 			    READ_ONCE(region->state)) ||
+		(region->dmabuf &&
+		 nla_put_flag(skb, RMPOOL_A_REGION_DMABUF)) ||
 		rmp_nl_put_owner(skb, region->mem->pid, region->mem->uid));
 }

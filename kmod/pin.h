@@ -10,12 +10,12 @@
 struct rmp_user *rmp_user_get(kuid_t uid);
 void rmp_user_put(struct rmp_user *user);
 
-/* Charges @nr pages to the owner, the user and the node; all or nothing. -ENOMEM
- * with the limit in @error.
+/* Charges @nr pages to the user and the node and, if @memlock, to the owner's
+ * RLIMIT_MEMLOCK; all or nothing. -ENOMEM with the limit in @error.
  */
-int rmp_charge(struct rmp_memory *mem, unsigned long nr,
+int rmp_charge(struct rmp_memory *mem, unsigned long nr, bool memlock,
 	       struct rmpool_error *error);
-void rmp_uncharge(struct rmp_memory *mem, unsigned long nr);
+void rmp_uncharge(struct rmp_memory *mem, unsigned long nr, bool memlock);
 
 /**
  * struct rmp_pinned - limits of pinned memory and what is in use, in bytes

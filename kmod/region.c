@@ -6,7 +6,8 @@
  * looked at (kind.c), pinned, mapped on each device (attach.c), put in its segment, and
  * last made findable in its file. When the owner lets go of its pages it becomes
  * stale: it stays, with its pages, until it is unregistered, but nothing more is
- * moved. It ends the other way round: not found any more, taken out of its segment, its keys
+ * moved. Of a dma-buf, the pages are its exporter's, who pins them (dmabuf.c). It
+ * ends the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
  * waits until no device can reach it), unpinned and uncharged.
  *
@@ -36,6 +37,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include "attach.h"
+#include "dmabuf.h"
 #include "pin.h"
 #include "region.h"
 #include "segment.h"
@@ -65,12 +67,14 @@ static void rmp_region_release(struct work_struct *work)
 	rmp_watch_end(region);
 	rmp_region_detach(region);
 	/* Rather lose memory than let a device write into someone else's. */
-	if (!region->stuck)
+	if (!region->stuck) {
 		rmp_unpin(region->pages, region->nr_pinned,
 			  region->access & (RMPOOL_ACCESS_LOCAL_WRITE |
 					    RMPOOL_ACCESS_REMOTE_WRITE));
+		rmp_dmabuf_put(region);
+	}
 	kvfree(region->pages);
-	rmp_uncharge(mem, region->nr_pages);
+	rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
 	atomic64_sub(region->nr_pages, &mem->pinned_pages);
 	if (region->segment)
 		rmp_segment_put(region->segment);
@@ -147,10 +151,12 @@ static int rmp_region_pin(struct rmp_region *region, struct rmpool_error *error)
 static int rmp_region_check(const struct rmpool_region_add *arg,
 			    struct rmpool_error *error)
 {
+	bool dmabuf = arg->flags & RMPOOL_REGION_DMABUF;
 	u64 end;
 
 	if (arg->access & ~RMPOOL_ACCESS_ALL ||
-	    arg->flags & ~RMPOOL_REGION_STRICT_ORDER)
+	    arg->flags & ~(RMPOOL_REGION_STRICT_ORDER | RMPOOL_REGION_DMABUF) ||
+	    (!dmabuf && (arg->dmabuf_fd || arg->dmabuf_offset)))
 		return -EINVAL;
 	if (!arg->length) {
 		error->reason = RMPOOL_REASON_LENGTH_ZERO;
@@ -161,7 +167,8 @@ static int rmp_region_check(const struct rmpool_region_add *arg,
 		error->need = arg->length;
 		return -EINVAL;
 	}
-	if (end > TASK_SIZE) {
+	/* Of a buffer, it is a name. */
+	if (!dmabuf && end > TASK_SIZE) {
 		error->reason = RMPOOL_REASON_UNMAPPED;
 		error->need = max_t(u64, arg->addr, TASK_SIZE);
 		return -EFAULT;
@@ -195,12 +202,19 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	region->node.start = arg->addr;
 	region->node.last = arg->addr + arg->length - 1;
 
-	region->nr_pages = (offset_in_page(arg->addr) + arg->length +
+	region->start = arg->addr;
+	if (arg->flags & RMPOOL_REGION_DMABUF) {
+		region->start = arg->dmabuf_offset;
+		err = rmp_dmabuf_get(region, arg, error);
+		if (err)
+			goto err_free;
+	}
+	region->nr_pages = (offset_in_page(region->start) + arg->length +
 			    PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	err = rmp_charge(mem, region->nr_pages, error);
+	err = rmp_charge(mem, region->nr_pages, !region->dmabuf, error);
 	if (err)
-		goto err_free;
+		goto err_dmabuf;
 	err = xa_insert(&rmp_regions, region->id, region, GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_uncharge;
@@ -214,7 +228,9 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	return region;
 
 err_uncharge:
-	rmp_uncharge(mem, region->nr_pages);
+	rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
+err_dmabuf:
+	rmp_dmabuf_put(region);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
@@ -295,7 +311,7 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 	}
 
 	err = rmp_watch_begin(region);
-	if (!err)
+	if (!err && !region->dmabuf)
 		err = rmp_region_pin(region, error);
 	if (!err)
 		rmp_watch_pinned(region);
@@ -527,9 +543,14 @@ int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 
 void rmp_region_settled(struct rmp_region *region)
 {
-	if (rmp_region_stale(region) && region->segment)
+	bool stale = rmp_region_stale(region);
+
+	if (stale && region->segment)
 		rmp_segment_changed(region->segment);
 	rmp_region_ops->settled();
+	/* The owner's pages stay; a buffer that is taken back does not. */
+	if (stale && region->dmabuf)
+		rmp_region_lost(region);
 }
 
 int rmp_region_init(const struct rmp_region_ops *ops)

@@ -12,6 +12,7 @@
 #include "device.h"
 
 struct rmp_segment;
+struct rmp_dmabuf;
 struct rmp_mapping;
 struct rmp_user;
 
@@ -50,17 +51,18 @@ struct rmp_memory {
 };
 
 /**
- * struct rmp_region - a pinned range of a process's memory
+ * struct rmp_region - a pinned range of a process's memory, or of a dma-buf
  * @ref: whoever may touch its pages or MRs; each request in flight has one.
  *	The last one queues the release to process context.
  * @mem: the file's; lives as long as any region of it
  * @id: unique while loaded
  * @handle: of the file
  * @node: in the tree of its file: first and last byte
- * @addr: first byte, user address
+ * @addr: first byte, user address; of a dma-buf, what requests call it
  * @length: bytes
  * @access: RMPOOL_ACCESS_*
  * @strict: relaxed ordering is not wanted
+ * @dmabuf: what it is a range of (dmabuf.c), or NULL: memory of the owner
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
@@ -87,6 +89,7 @@ struct rmp_region {
 	u64 length;
 	u32 access;
 	bool strict;
+	struct rmp_dmabuf *dmabuf;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -98,7 +101,8 @@ struct rmp_region {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
 	struct rmp_memory *mem;
-	struct page **pages;
+	u64 start;		/* @addr, or where it begins in the buffer */
+	struct page **pages;	/* of a buffer: NULL until there is use for them */
 	unsigned long nr_pages;
 	unsigned long nr_pinned;
 	u32 page_shift;

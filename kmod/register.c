@@ -22,8 +22,6 @@
 
 /* Regions unregistered at once. */
 #define RMP_DEL_STEP		256U
-/* Size of the first version of an element. */
-#define RMP_REGION_ADD_MIN	offsetofend(struct rmpool_region_add, error)
 
 static int register_one(struct rmp_file *file, struct rmpool_region_add *add)
 {
@@ -32,7 +30,7 @@ static int register_one(struct rmp_file *file, struct rmpool_region_add *add)
 
 	add->handle = 0;
 	memset(&add->error, 0, sizeof(add->error));
-	if (add->reserved || add->access & ~RMPOOL_ACCESS_ALL)
+	if (add->access & ~RMPOOL_ACCESS_ALL)
 		return -EINVAL;
 	if (add->segment) {
 		down_read(&file->handles);

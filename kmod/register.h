@@ -6,6 +6,9 @@
 
 struct rmp_file;
 
+/* Size of the first version of struct rmpool_region_add. */
+#define RMP_REGION_ADD_MIN	offsetof(struct rmpool_region_add, dmabuf_offset)
+
 /* The calls of /dev/rmpool about regions, see the structures in the uapi header.
  * Process context of the owner of the file.
  */

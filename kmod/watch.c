@@ -18,6 +18,9 @@
  * and none can be taken away later without being told. A page that its file has
  * lost is known without that: a hole is not filled again by looking.
  *
+ * A dma-buf has nothing to do with addresses of the owner: its exporter says when it
+ * is taken back, and then it is stale.
+ *
  * Locking: rmp_memory.watch_lock guards the state of the file's regions, their
  * suspect pages, and the list of those to be looked at. It is a leaf, taken in the
  * notifier as well, which may run under any lock of mm/ and within reclaim: there,
@@ -160,6 +163,9 @@ static bool watch_settle(struct rmp_region *region)
 	bool same = false;
 	u32 state;
 
+	/* For good. All that a dma-buf can be, and that has no notifier. */
+	if (rmp_region_stale(region))
+		return true;
 	/* Not in the middle of a change. */
 	seq = mmu_interval_read_begin(&region->watch);
 	spin_lock(&mem->watch_lock);
@@ -217,6 +223,8 @@ int rmp_watch_begin(struct rmp_region *region)
 	int err;
 
 	INIT_LIST_HEAD(&region->watch_node);
+	if (region->dmabuf)
+		return 0;
 	err = mmu_interval_notifier_insert(&region->watch, region->mem->mm,
 					   region->addr & PAGE_MASK,
 					   region->nr_pages << PAGE_SHIFT,
@@ -237,6 +245,18 @@ void rmp_watch_pinned(struct rmp_region *region)
 	region->pinned = true;
 	if (region->state != RMPOOL_REGION_ACTIVE)
 		watch_enqueue(region);
+	spin_unlock(&mem->watch_lock);
+}
+
+void rmp_watch_lost(struct rmp_region *region)
+{
+	struct rmp_memory *mem = region->mem;
+
+	spin_lock(&mem->watch_lock);
+	if (region->state != RMPOOL_REGION_STALE) {
+		WRITE_ONCE(region->state, RMPOOL_REGION_STALE);
+		watch_enqueue(region);
+	}
 	spin_unlock(&mem->watch_lock);
 }
 

@@ -16,6 +16,8 @@ void rmp_watch_exit(struct rmp_memory *mem);
 int rmp_watch_begin(struct rmp_region *region);
 /* Its pages are there: what happened meanwhile, or happens, is acted on. */
 void rmp_watch_pinned(struct rmp_region *region);
+/* Its exporter takes the buffer back: it is stale. Any context but in interrupts. */
+void rmp_watch_lost(struct rmp_region *region);
 /* When the last reference is gone, also when it was never begun. Sleeps. */
 void rmp_watch_end(struct rmp_region *region);
 

@@ -8,6 +8,8 @@
 #ifndef RMP_REGION_WORLD_H
 #define RMP_REGION_WORLD_H
 
+#include <linux/dma-buf.h>
+#include <linux/file.h>
 #include <linux/kthread.h>
 #include "suite.h"
 #undef pr_fmt
@@ -35,6 +37,7 @@ struct played_mr {
 /* What is played. A countdown that reaches zero makes a call fail. */
 static struct {
 	long charged;
+	long memlock;		/* of these */
 	long pinned;
 	int watched;
 	int changed;
@@ -50,6 +53,8 @@ static struct {
 	u64 last_offset;
 	bool keep_memory;	/* devices do not let go of it */
 	bool iommu;		/* addresses for devices are not those of memory */
+	u32 software;		/* devices that do no DMA, a mask */
+	struct dma_buf *buffer;	/* that a descriptor stands for, or NULL: for none */
 	/* something happens while memory regions of @dev are made */
 	void (*meanwhile)(struct rmp_device *dev);
 	struct page *pages;
@@ -83,19 +88,22 @@ void rmp_user_put(struct rmp_user *user)
 {
 }
 
-int rmp_charge(struct rmp_memory *mem, unsigned long nr,
+int rmp_charge(struct rmp_memory *mem, unsigned long nr, bool memlock,
 	       struct rmpool_error *error)
 {
 	int ret = may_fail(-ENOMEM);
 
-	if (!ret)
+	if (!ret) {
 		world.charged += nr;
+		world.memlock += memlock ? nr : 0;
+	}
 	return ret;
 }
 
-void rmp_uncharge(struct rmp_memory *mem, unsigned long nr)
+void rmp_uncharge(struct rmp_memory *mem, unsigned long nr, bool memlock)
 {
 	world.charged -= nr;
+	world.memlock -= memlock ? nr : 0;
 }
 
 int rmp_kind_check(unsigned long addr, unsigned long length, bool write,
@@ -136,7 +144,7 @@ int rmp_watch_begin(struct rmp_region *region)
 {
 	int ret = may_fail(-ENOMEM);
 
-	if (!ret) {
+	if (!ret && !region->dmabuf) {
 		region->watched = true;
 		world.watched++;
 	}
@@ -148,9 +156,34 @@ void rmp_watch_pinned(struct rmp_region *region)
 	region->pinned = true;
 }
 
+void rmp_watch_lost(struct rmp_region *region)
+{
+	WRITE_ONCE(region->state, RMPOOL_REGION_STALE);
+}
+
 void rmp_watch_end(struct rmp_region *region)
 {
 	world.watched -= region->watched;
+}
+
+static bool played_virt_dma(struct ib_device *ibdev)
+{
+	u32 i;
+
+	for (i = 0; i < DEVICES; i++) {
+		if (world.ibdev[i] == ibdev)
+			return world.software & BIT(i);
+	}
+	return false;
+}
+
+/* The rest of a buffer is as the kernel has it. */
+static struct dma_buf *played_dma_buf_get(int fd)
+{
+	if (!world.buffer)
+		return ERR_PTR(-EBADF);
+	get_dma_buf(world.buffer);
+	return world.buffer;
 }
 
 /* Addresses for the device: those of memory, or some that begin just anywhere and
@@ -173,7 +206,9 @@ static int played_dma_map(struct ib_device *ibdev, struct sg_table *sgt,
 		at += sg->offset + sg->length;
 	}
 	sgt->nents = sgt->orig_nents;
-	world.dma++;
+	/* A software device has nothing to be unmapped. */
+	if (!played_virt_dma(ibdev))
+		world.dma++;
 	return 0;
 }
 
@@ -181,11 +216,6 @@ static void played_dma_unmap(struct ib_device *ibdev, struct sg_table *sgt,
 			     enum dma_data_direction dir, unsigned long attrs)
 {
 	world.dma--;
-}
-
-static bool played_virt_dma(struct ib_device *ibdev)
-{
-	return false;
 }
 
 static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
@@ -272,6 +302,8 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 #define ib_dma_map_sgtable_attrs	played_dma_map
 #define ib_dma_unmap_sgtable_attrs	played_dma_unmap
 #define ib_uses_virt_dma		played_virt_dma
+#define dma_buf_get			played_dma_buf_get
+#include "dmabuf.c"
 #include "mapping.c"
 
 void rmp_device_hold(struct rmp_device *dev)
@@ -416,6 +448,7 @@ static void region_exit(struct kunit *test)
 	rmp_region_exit();
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	KUNIT_EXPECT_EQ(test, world.memlock, 0);
 	KUNIT_EXPECT_EQ(test, world.pinned, 0);
 	KUNIT_EXPECT_EQ(test, world.watched, 0);
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);

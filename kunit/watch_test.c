@@ -336,6 +336,39 @@ static void test_meanwhile(struct kunit *test)
 	region_end(test);
 }
 
+/* Those of a dma-buf are not watched; their exporter tells, and it is for good. */
+static void test_lost(struct kunit *test)
+{
+	struct rmp_region *region = &world.region;
+	u32 early;
+
+	for (early = 0; early < 2; early++) {
+		memset(region, 0, sizeof(*region));
+		kref_init(&region->ref);
+		region->mem = &world.mem;
+		region->dmabuf = (struct rmp_dmabuf *)&world;
+		world.inserted = false;
+		world.settled = 0;
+		world.looks = 0;
+		KUNIT_ASSERT_EQ(test, rmp_watch_begin(region), 0);
+		KUNIT_EXPECT_FALSE(test, world.inserted);
+		if (early)
+			rmp_watch_lost(region);
+		flush_work(&world.mem.watch_work);
+		KUNIT_EXPECT_EQ(test, world.settled, 0);
+		rmp_watch_pinned(region);
+		if (!early)
+			rmp_watch_lost(region);
+		flush_work(&world.mem.watch_work);
+		KUNIT_EXPECT_EQ(test, region->state, RMPOOL_REGION_STALE);
+		KUNIT_EXPECT_EQ(test, world.settled, 1);
+		rmp_watch_lost(region);
+		region_end(test);
+		KUNIT_EXPECT_EQ(test, world.settled, 1);
+		KUNIT_EXPECT_EQ(test, world.looks, 0);
+	}
+}
+
 /* Regions that end are left alone, and end. */
 static void test_ending(struct kunit *test)
 {
@@ -379,6 +412,7 @@ static struct kunit_case watch_cases[] = {
 	KUNIT_CASE(test_other_pages),
 	KUNIT_CASE(test_while_pinning),
 	KUNIT_CASE(test_meanwhile),
+	KUNIT_CASE(test_lost),
 	KUNIT_CASE(test_ending),
 	{}
 };

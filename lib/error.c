@@ -67,6 +67,16 @@ static const struct reason reasons[] = {
 	  "what is mapped there is of a device, not memory" },
 	{ RMPOOL_REASON_FILE_MAPPING, "file-mapping",
 	  "the file system of a file that is mapped there does not allow it" },
+	{ RMPOOL_REASON_DMABUF_FD, "dmabuf-fd",
+	  "the descriptor is not one of a dma-buf" },
+	{ RMPOOL_REASON_DMABUF_RANGE, "dmabuf-range",
+	  "the range ends beyond the dma-buf" },
+	{ RMPOOL_REASON_DMABUF_REFUSED, "dmabuf-refused",
+	  "its exporter lets no RDMA device here reach the dma-buf" },
+	{ RMPOOL_REASON_DMABUF_PAGES, "dmabuf-pages",
+	  "the dma-buf is not memory that a software RDMA device can reach" },
+	{ RMPOOL_REASON_DMABUF_NONE, "dmabuf-none",
+	  "the kernel has no dma-bufs" },
 	{ RMPOOL_REASON_PEER_UNKNOWN, "peer-unknown",
 	  "the peer is not in the peer table" },
 	{ RMPOOL_REASON_PEER_SELF, "peer-self",
@@ -280,6 +290,22 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 	case RMPOOL_REASON_FILE_MAPPING:
 		snprintf(out, size,
 			 "the file system of the file at 0x%" PRIx64 " must know who writes; map it MAP_PRIVATE, register it to be read only, or use a memfd, tmpfs or hugetlbfs",
+			 (uint64_t)e->need);
+		return;
+	case RMPOOL_REASON_DMABUF_FD:
+		snprintf(out, size, "descriptor %" PRId32 " is not one of a dma-buf",
+			 (int32_t)e->need);
+		return;
+	case RMPOOL_REASON_DMABUF_RANGE:
+		snprintf(out, size, "the dma-buf has %s",
+			 rmpl_bytes(e->limit, limit));
+		return;
+	case RMPOOL_REASON_DMABUF_REFUSED:
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): it is, since glibc 2.32 */
+		snprintf(out, size, "%s: %s", text, strerror((int)e->need));
+		return;
+	case RMPOOL_REASON_DMABUF_PAGES:
+		snprintf(out, size, "%s (from byte %" PRIu64 " on)", text,
 			 (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_OFFSET_TAKEN:

@@ -92,6 +92,7 @@ static const struct {
 	[RMPOOL_A_REGION_CHUNKS] = U32,
 	[RMPOOL_A_REGION_DEVICES] = U32,
 	[RMPOOL_A_REGION_STATE] = U32,
+	[RMPOOL_A_REGION_DMABUF] = { MNL_TYPE_FLAG, 0 },
 #undef U8
 #undef U32
 #undef U64
@@ -395,6 +396,7 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 		.owner_uid = u32(&t, RMPOOL_A_OWNER_UID),
 		.mrs = u64(&t, RMPOOL_A_REGION_MRS),
 		.pages = u64(&t, RMPOOL_A_REGION_PAGES),
+		.dmabuf = t.attr[RMPOOL_A_REGION_DMABUF] != NULL,
 	};
 	return 0;
 }

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* Size of the first version. */
-#define REGION_ADD_MIN (offsetof(struct rmpool_region_add, error) + sizeof(struct rmpool_error))
+#define REGION_ADD_MIN offsetof(struct rmpool_region_add, dmabuf_offset)
 
 #define NOT_LOADED "the module is not loaded; load it with 'modprobe rmpool'"
 
@@ -238,17 +238,32 @@ int rmpool_unpublish(struct rmpool *pool, uint32_t segment)
 		    "unpublish segment");
 }
 
-/* Why memory could not be registered, of one range. */
-static int fail_register(int err, const struct rmpool_error *detail, uint64_t addr,
-			 uint64_t length)
+/* Why memory could not be registered, of one range, which may be of the first version. */
+static int fail_register(int err, const struct rmpool_region_add *range)
 {
-	char bytes[RMPL_QUANTITY_MAX];
+	char bytes[RMPL_QUANTITY_MAX], of[32] = "";
 	const char *why;
 
+	if (range->flags & RMPOOL_REGION_DMABUF)
+		snprintf(of, sizeof(of), " of dma-buf %" PRId32, range->dmabuf_fd);
 	why = err == ENOENT ? "no published segment has that handle" :
 			      rmpl_ioctl_why(err);
-	return rmpl_fail(err, detail, why, "cannot register %s at 0x%" PRIx64,
-			 rmpl_bytes(length, bytes), addr);
+	return rmpl_fail(err, &range->error, why, "cannot register %s%s at 0x%" PRIx64,
+			 rmpl_bytes(range->length, bytes), of, (uint64_t)range->addr);
+}
+
+/* One range; tells its handle and place. */
+static int add_region(struct rmpool *pool, struct rmpool_region_add *range,
+		      uint32_t *region, uint64_t *placed)
+{
+	int ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_ADD, range);
+
+	if (ret)
+		return fail_register(-ret, range);
+	*region = range->handle;
+	if (placed)
+		*placed = range->offset;
+	return 0;
 }
 
 int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
@@ -263,15 +278,27 @@ int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
 		.access = access,
 		.flags = flags,
 	};
-	int ret;
 
-	ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_ADD, &arg);
-	if (ret)
-		return fail_register(-ret, &arg.error, arg.addr, length);
-	*region = arg.handle;
-	if (placed)
-		*placed = arg.offset;
-	return 0;
+	return add_region(pool, &arg, region, placed);
+}
+
+int rmpool_register_dmabuf(struct rmpool *pool, int fd, uint64_t start, void *addr,
+			   size_t length, uint32_t access, uint32_t flags,
+			   uint32_t segment, uint64_t offset, uint32_t *region,
+			   uint64_t *placed)
+{
+	struct rmpool_region_add arg = {
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.offset = offset,
+		.segment = segment,
+		.access = access,
+		.flags = flags | RMPOOL_REGION_DMABUF,
+		.dmabuf_fd = fd,
+		.dmabuf_offset = start,
+	};
+
+	return add_region(pool, &arg, region, placed);
 }
 
 int rmpool_register(struct rmpool *pool, void *addr, size_t length,
@@ -309,7 +336,7 @@ static void explain_first(const struct rmpool_region_add *regions, uint32_t nr,
 		const struct rmpool_region_add *r = (const void *)at;
 
 		if (r->status) {
-			fail_register(-r->status, &r->error, r->addr, r->length);
+			fail_register(-r->status, r);
 			return;
 		}
 	}

@@ -87,6 +87,7 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 	table_cell(list->table, "%u", region->devices);
 	table_cell(list->table, "%" PRIu64, region->mrs);
 	table_cell(list->table, "%" PRIu64, region->pages);
+	table_cell(list->table, "%s", region->dmabuf ? "dma-buf" : "memory");
 	table_cell(list->table, "%s", rmpool_region_state_name(region->state));
 	add_owner(list->table, region->owner_pid, region->owner_uid);
 	return 0;
@@ -101,7 +102,7 @@ static int run_region_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
 		">REGION", "SEGMENT", ">OFFSET", ">SIZE", "PEERS MAY", ">CHUNKS", ">DEVICES",
-		">MRS", ">PAGES", "STATE", ">PID", "USER", "COMMAND", NULL,
+		">MRS", ">PAGES", "KIND", "STATE", ">PID", "USER", "COMMAND", NULL,
 	};
 
 	(void)nr;
@@ -117,7 +118,8 @@ const struct command command_region_list = {
 	"A region without a segment is local: only requests of its own process use\n"
 	"it. MRS are the memory regions that it takes on all its devices, PAGES the\n"
 	"pages of those: a device has all chunks of a region, or, when it has no room\n"
-	"for that, some of them. A region is stale when its process let go of the\n"
+	"for that, some of them. KIND is memory of the process, or a dma-buf that it\n"
+	"has from an exporter. A region is stale when its process let go of the\n"
 	"memory, by munmap() for instance: put and get fail with ESTALE, and its pages\n"
 	"stay pinned until it is unregistered. One that is suspect is being looked at.\n"
 	"Without CAP_NET_ADMIN only your own regions are shown.\n",

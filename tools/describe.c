@@ -209,7 +209,8 @@ json_t *describe_segment(const struct rmpool_nl_segment *segment)
 
 json_t *describe_region(const struct rmpool_nl_region *region)
 {
-	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	json_t *object = need_memory(json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
 		"id", json_u64(region->id),
 		"segment", json_text(region->segment_name),
 		"segment_id", region->segment_id ? json_u64(region->segment_id) : json_null(),
@@ -220,6 +221,7 @@ json_t *describe_region(const struct rmpool_nl_region *region)
 		"devices", json_u64(region->devices),
 		"memory_regions", json_u64(region->mrs),
 		"pages", json_u64(region->pages),
+		"dmabuf", (int)!!region->dmabuf,
 		"state", json_text(rmpool_region_state_name(region->state))));
 
 	describe_owner(object, region->owner_pid, region->owner_uid);

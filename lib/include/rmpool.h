@@ -118,6 +118,18 @@ int rmpool_register_flags(struct rmpool *pool, void *addr, size_t length,
 			  uint32_t access, uint32_t flags, uint32_t segment,
 			  uint64_t offset, uint32_t *region, uint64_t *placed);
 
+/*
+ * Register @length bytes of the dma-buf behind @fd, from @start on; @fd may be closed
+ * afterwards. Requests call the first of them @addr, which need not be mapped: the
+ * address that it has on a GPU, for instance. @flags: 0 or
+ * RMPOOL_REGION_STRICT_ORDER. The rest as for rmpool_register(), but it is not
+ * charged to RLIMIT_MEMLOCK.
+ */
+int rmpool_register_dmabuf(struct rmpool *pool, int fd, uint64_t start, void *addr,
+			   size_t length, uint32_t access, uint32_t flags,
+			   uint32_t segment, uint64_t offset, uint32_t *region,
+			   uint64_t *placed);
+
 /* Returns when no peer and no device uses the memory any more. */
 int rmpool_unregister(struct rmpool *pool, uint32_t region);
 
@@ -443,7 +455,7 @@ struct rmpool_nl_region {
 	uint64_t mrs;			/* memory regions of all its devices */
 	uint64_t pages;			/* of those */
 	uint32_t state;			/* enum rmpool_region_state */
-	uint32_t reserved;
+	uint32_t dmabuf;		/* 1: of a dma-buf */
 };
 
 enum rmpool_nl_kind {

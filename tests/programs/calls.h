@@ -41,6 +41,8 @@ static inline size_t first_size(unsigned int cmd)
 {
 	if (cmd == RMPOOL_IOC_INFO)
 		return offsetof(struct rmpool_info, user_pinned);
+	if (cmd == RMPOOL_IOC_REGION_ADD)
+		return offsetof(struct rmpool_region_add, dmabuf_offset);
 	return _IOC_SIZE(cmd);
 }
 
@@ -54,8 +56,10 @@ static const struct call calls[] = {
 	{ "SEGMENT_DELETE", RMPOOL_IOC_SEGMENT_DELETE, -1,
 	  { ZERO(rmpool_handle, flags) } },
 	{ "REGION_ADD", RMPOOL_IOC_REGION_ADD, ERROR_OF(rmpool_region_add),
-	  { ZERO_BUT(rmpool_region_add, flags, RMPOOL_REGION_STRICT_ORDER),
-	    ZERO(rmpool_region_add, reserved),
+	  { ZERO_BUT(rmpool_region_add, flags,
+		     RMPOOL_REGION_STRICT_ORDER | RMPOOL_REGION_DMABUF),
+	    ZERO(rmpool_region_add, dmabuf_fd),
+	    ZERO(rmpool_region_add, dmabuf_offset),
 	    ZERO_BUT(rmpool_region_add, access, RMPOOL_ACCESS_ALL) } },
 	{ "REGION_DEL", RMPOOL_IOC_REGION_DEL, -1,
 	  { ZERO(rmpool_handle, flags) } },

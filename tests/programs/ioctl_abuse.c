@@ -532,6 +532,46 @@ static void test_regions(uint32_t segment)
 	test_end(&t);
 }
 
+/* Descriptors that are none of a dma-buf; tests/programs/dmabuf.c has some that are. */
+static void test_descriptors(void)
+{
+	const struct {
+		int32_t fd;
+		int err;
+	} bad[] = {
+		{ -1, EBADF }, { INT32_MIN, EBADF }, { INT32_MAX, EBADF }, { 987654, EBADF },
+		{ fd, EINVAL }, { open("/dev/null", O_RDWR), EINVAL },
+		{ open("/", O_PATH), EBADF },
+	};
+	struct test t = { .name = "REGION_ADD: descriptors" };
+	uint32_t kind;
+	size_t i;
+	int ret;
+
+	for (i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++) {
+		struct rmpool_region_add add = {
+			.addr = (uintptr_t)page, .length = PAGE,
+			.flags = RMPOOL_REGION_DMABUF |
+				 (i % 2 ? RMPOOL_REGION_STRICT_ORDER : 0),
+			.dmabuf_fd = bad[i / 2].fd,
+			.dmabuf_offset = i % 2 ? UINT64_MAX : 0,
+		};
+
+		ret = call(RMPOOL_IOC_REGION_ADD, &add);
+		kind = add.error.reason;
+		/* Of a kernel that has none, it is not even looked at. */
+		if (ret == EOPNOTSUPP && kind == RMPOOL_REASON_DMABUF_NONE)
+			continue;
+		expect(&t, ret == bad[i / 2].err && kind == RMPOOL_REASON_DMABUF_FD &&
+		       add.error.need == (uint32_t)bad[i / 2].fd && !add.handle,
+		       "%d: %s, reason %u", bad[i / 2].fd, strerror(ret), kind);
+		expect(&t, !pinned_bytes(), "%d: pins left", bad[i / 2].fd);
+	}
+	close(bad[5].fd);
+	close(bad[6].fd);
+	test_end(&t);
+}
+
 /* How many of the elements are regions; unregisters them. */
 static uint32_t give_back(const struct rmpool_region_add *add, uint32_t nr)
 {
@@ -568,7 +608,8 @@ static void make_elements(uint8_t *array, uint32_t nr, uint32_t size)
 
 		memset(&add.error, 0xee, sizeof(add.error));
 		memset(array + (size_t)i * size, 0, size);
-		memcpy(array + (size_t)i * size, &add, sizeof(add));
+		memcpy(array + (size_t)i * size, &add,
+		       size < sizeof(add) ? size : sizeof(add));
 	}
 }
 
@@ -576,7 +617,8 @@ static void test_add_many(uint32_t segment)
 {
 	static const uint32_t nrs[] = { 0, RMPOOL_BATCH_MAX + 1, 1U << 31, UINT32_MAX };
 	const uint32_t size = sizeof(struct rmpool_region_add);
-	const uint32_t sizes[] = { 0, 1, size - 1, (uint32_t)PAGE + 1, UINT32_MAX };
+	const uint32_t first = (uint32_t)first_size(RMPOOL_IOC_REGION_ADD);
+	const uint32_t sizes[] = { 0, 1, first - 1, (uint32_t)PAGE + 1, UINT32_MAX };
 	struct test t = { .name = "REGION_ADD_MANY: values" };
 	struct rmpool_region_add *add = (void *)(wide + 64 * PAGE);
 	struct rmpool_region_add_many arg, *last;
@@ -622,6 +664,14 @@ static void test_add_many(uint32_t segment)
 	expect(&t, add[6].offset != RMPOOL_OFFSET_NEXT && pinned_bytes() == 3 * PAGE,
 	       "offset not told, or %llu bytes pinned", (unsigned long long)pinned_bytes());
 	expect(&t, give_back(add, 8) == 3 && !pinned_bytes(), "pins left");
+
+	/* Those of the first version, behind each other. */
+	make_elements((uint8_t *)add, 2, first);
+	ret = add_many(add, 2, first, &arg);
+	expect(&t, !ret && arg.tried == 2 && !arg.failed && pinned_bytes() == 2 * PAGE,
+	       "first version: %s, %u tried", strerror(ret), arg.tried);
+	give_back(add, 1);
+	give_back((void *)((uint8_t *)add + first), 1);
 
 	/* Larger elements: zeros are taken and stay, others end the call. */
 	make_elements((uint8_t *)add, 3, size + 8);
@@ -933,6 +983,7 @@ int main(void)
 	test_names();
 	test_handles();
 	test_regions(create.handle);
+	test_descriptors();
 	test_add_many(create.handle);
 	test_del_many();
 	test_waits();

@@ -26,11 +26,13 @@
 #include "calls.h"
 #include "clock.h"
 #include "fuzz.h"
+#include "udmabuf.h"
 
 #define PAGE	4096UL
 #define THREADS	4
 #define FILES	4
 #define ARENA	(16UL << 20)
+#define BUFFER	(1UL << 20)
 
 /* A mapping of a ring; who takes it out of its place owns it. */
 struct mapping {
@@ -42,6 +44,7 @@ static const char *node = "nobody", *segment = "nothing";
 static _Atomic int files[FILES], events[FILES];
 static _Atomic(struct mapping *) mappings[FILES];
 static uint8_t *arena;
+static int buffer;			/* a dma-buf, or -1 */
 static uint64_t seed;
 static unsigned long nr_calls;		/* of one thread */
 static pthread_t threads[THREADS];
@@ -101,6 +104,11 @@ static void make_region(struct random *r, struct rmpool_region_add *a)
 	a->offset = chance(r, 30) ? length(r) : a->segment ? RMPOOL_OFFSET_NEXT : 0;
 	a->access = below(r, 8) | flags(r);
 	a->flags = flags(r);
+	if (chance(r, 10)) {
+		a->flags |= RMPOOL_REGION_DMABUF;
+		a->dmabuf_fd = chance(r, 80) ? buffer : (int32_t)number(r);
+		a->dmabuf_offset = chance(r, 10) ? number(r) : below(r, (uint32_t)BUFFER);
+	}
 }
 
 /* Its own memory for each thread: an argument, and arrays behind it. */
@@ -444,6 +452,7 @@ static void run_threads(void)
 		atomic_store(&files[i], open(RMPOOL_DEVICE_PATH, O_RDWR));
 		atomic_store(&events[i], eventfd(0, EFD_NONBLOCK));
 	}
+	buffer = udmabuf_new(BUFFER, 0, NULL);
 	atomic_store(&running, THREADS);
 	for (i = 0; i < THREADS; i++) {
 		if (pthread_create(&threads[i], NULL, play, (void *)i))
@@ -466,6 +475,8 @@ static void run_threads(void)
 			munmap(m->at, m->size);
 		free(m);
 	}
+	if (buffer >= 0)
+		close(buffer);
 	/* Children are not kept, and this ends when there are none. */
 	while (wait(NULL) > 0 || errno == EINTR)
 		;

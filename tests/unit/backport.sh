@@ -30,7 +30,9 @@ ln -sfn "$(readlink -f "$found/scripts")" "$scratch/build/scripts"
 ln -sfn "$(readlink -f "$found/tools")" "$scratch/build/tools"
 echo "include $scratch/common/Makefile" >"$scratch/build/Makefile"
 cd "$scratch/common/include/linux"
-cp --remove-destination "$common/include/linux/mm.h" "$common/include/linux/eventfd.h" .
+for header in mm eventfd dma-buf module; do
+	cp --remove-destination "$common/include/linux/$header.h" .
+done
 python3 - <<'PY'
 def edit(name, old, new):
     text = open(name).read()
@@ -48,6 +50,11 @@ for _ in ("get_user_pages_remote", "pin_user_pages_remote"):
     edit("mm.h", "struct vm_area_struct **vmas, int *locked", "int *locked")
 edit("eventfd.h", "__u64 eventfd_signal(struct eventfd_ctx *ctx, __u64 n);",
      "void eventfd_signal(struct eventfd_ctx *ctx);")
+anchor = "int dma_buf_vmap(struct dma_buf *dmabuf, struct iosys_map *map);"
+edit("dma-buf.h", anchor, anchor + """
+int dma_buf_vmap_unlocked(struct dma_buf *dmabuf, struct iosys_map *map);
+void dma_buf_vunmap_unlocked(struct dma_buf *dmabuf, struct iosys_map *map);""")
+edit("module.h", "MODULE_INFO(import_ns, __stringify(ns))", "MODULE_INFO(import_ns, ns)")
 PY
 
 mkdir "$scratch/module"
@@ -66,7 +73,7 @@ else
 	echo "not ok 1 - compiles with features ported back"
 fi
 n=2
-for feature in VM_FLAGS_SET EVENTFD_SIGNAL_ONE_ARG; do
+for feature in VM_FLAGS_SET EVENTFD_SIGNAL_ONE_ARG DMA_BUF_VMAP_UNLOCKED IMPORT_NS_STRING; do
 	if grep -q "rmpool: found .*RMP_HAVE_$feature" <<<"$out"; then
 		echo "ok $n - finds $feature and says so"
 	else

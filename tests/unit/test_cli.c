@@ -223,6 +223,8 @@ static void test_lists(void **state)
 	result = tool_run("region");
 	assert_has(result->out, "0x1000");
 	assert_has(result->out, "read, write");
+	assert_has(result->out, "memory   active");
+	assert_has(result->out, "dma-buf  active");
 
 	root = parse(tool_run("-j", "peer", "list")->out);
 	peer = json_array_get(json_object_get(root, "peers"), 0);
@@ -237,7 +239,12 @@ static void test_lists(void **state)
 			    "forced by the driver");
 	json_decref(root);
 	json_decref(parse(tool_run("-j", "segment")->out));
-	json_decref(parse(tool_run("-j", "region")->out));
+	root = parse(tool_run("-j", "region")->out);
+	peer = json_array_get(json_object_get(root, "regions"), 0);
+	assert_true(json_is_false(json_object_get(peer, "dmabuf")));
+	peer = json_array_get(json_object_get(root, "regions"), 1);
+	assert_true(json_is_true(json_object_get(peer, "dmabuf")));
+	json_decref(root);
 	json_decref(parse(tool_run("-j", "version")->out));
 	assert_int_equal(fake->opened, 0);
 }

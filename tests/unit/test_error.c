@@ -26,7 +26,10 @@ static const uint32_t reasons[] = {
 	RMPOOL_REASON_UNMAPPED, RMPOOL_REASON_OFFSET_TAKEN,
 	RMPOOL_REASON_NAME_TAKEN, RMPOOL_REASON_NAME_BAD,
 	RMPOOL_REASON_NO_DEVICE, RMPOOL_REASON_DEVICE_MAPPING,
-	RMPOOL_REASON_FILE_MAPPING, RMPOOL_REASON_PEER_UNKNOWN,
+	RMPOOL_REASON_FILE_MAPPING, RMPOOL_REASON_DMABUF_FD,
+	RMPOOL_REASON_DMABUF_RANGE, RMPOOL_REASON_DMABUF_REFUSED,
+	RMPOOL_REASON_DMABUF_PAGES, RMPOOL_REASON_DMABUF_NONE,
+	RMPOOL_REASON_PEER_UNKNOWN,
 	RMPOOL_REASON_PEER_SELF, RMPOOL_REASON_NO_ROUTE, RMPOOL_REASON_REFUSED,
 	RMPOOL_REASON_UNREACHABLE, RMPOOL_REASON_SILENT, RMPOOL_REASON_VERSION,
 	RMPOOL_REASON_NOT_TRUSTED, RMPOOL_REASON_PEER_GONE,
@@ -100,6 +103,13 @@ static void limits_are_told_with_numbers(void **state)
 		  "x: what is mapped at 0xde is of a device, not memory; it cannot be registered" },
 		{ RMPOOL_REASON_FILE_MAPPING,
 		  "x: the file system of the file at 0xde must know who writes; map it MAP_PRIVATE, register it to be read only, or use a memfd, tmpfs or hugetlbfs" },
+		{ RMPOOL_REASON_DMABUF_FD,
+		  "x: descriptor 222 is not one of a dma-buf" },
+		{ RMPOOL_REASON_DMABUF_RANGE, "x: the dma-buf has 111 bytes" },
+		{ RMPOOL_REASON_DMABUF_REFUSED,
+		  "x: its exporter lets no RDMA device here reach the dma-buf: Unknown error 222" },
+		{ RMPOOL_REASON_DMABUF_PAGES,
+		  "x: the dma-buf is not memory that a software RDMA device can reach (from byte 222 on)" },
 		{ RMPOOL_REASON_OFFSET_TAKEN,
 		  "x: offset 222 overlaps a region of the segment" },
 	};
@@ -118,6 +128,12 @@ static void limits_are_told_with_numbers(void **state)
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
 	assert_string_equal(rmpool_error(),
 			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+	detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_DMABUF_FD, .need = UINT32_MAX,
+	};
+	rmpl_fail(EBADF, &detail, NULL, "x");
+	assert_string_equal(rmpool_error(),
+			    "x: descriptor -1 is not one of a dma-buf");
 	/* A ring that is full is another thing than one that cannot be made. */
 	detail = (struct rmpool_error){
 		.reason = RMPOOL_REASON_RING,

@@ -217,8 +217,9 @@ static void registers(void **state)
 	assert_int_equal(seen_add.access, RMPOOL_ACCESS_ALL);
 	assert_int_equal(seen_add.segment, 7);
 	assert_int_equal(seen_add.offset, RMPOOL_OFFSET_NEXT);
-	assert_int_equal(seen_add.flags | seen_add.reserved |
+	assert_int_equal(seen_add.flags | (uint32_t)seen_add.dmabuf_fd |
 			 seen_add.handle, 0);
+	assert_int_equal(seen_add.dmabuf_offset, 0);
 	assert_int_equal(seen_add.status, 0);
 	assert_int_equal(rmpool_register(pool, addr, 1, 0, 0, 0, &region, NULL),
 			 0);
@@ -244,6 +245,53 @@ static void registers(void **state)
 	assert_int_equal(rmpool_register(pool, addr, 1, 0, 0, 0, &region, NULL),
 			 -EPERM);
 	says("only the process that opened");
+	add_error = 0;
+	rmpool_close(pool);
+}
+
+static void registers_dmabufs(void **state)
+{
+	void *addr = (void *)(uintptr_t)0xfff0000000000001;
+	struct rmpool *pool = open_pool();
+	uint64_t placed = 0;
+	uint32_t region = 0;
+
+	(void)state;
+	answer = add_region;
+	assert_int_equal(rmpool_register_dmabuf(pool, 5, (1ull << 40) + 1, addr, 12345,
+						RMPOOL_ACCESS_REMOTE_READ,
+						RMPOOL_REGION_STRICT_ORDER, 7, 4096,
+						&region, &placed), 0);
+	assert_int_equal(region, 9);
+	assert_int_equal(placed, 8192);
+	assert_int_equal(seen_add.addr, 0xfff0000000000001);
+	assert_int_equal(seen_add.length, 12345);
+	assert_int_equal(seen_add.access, RMPOOL_ACCESS_REMOTE_READ);
+	assert_int_equal(seen_add.flags,
+			 RMPOOL_REGION_DMABUF | RMPOOL_REGION_STRICT_ORDER);
+	assert_int_equal(seen_add.segment, 7);
+	assert_int_equal(seen_add.offset, 4096);
+	assert_int_equal(seen_add.dmabuf_fd, 5);
+	assert_int_equal(seen_add.dmabuf_offset, (1ull << 40) + 1);
+	assert_int_equal(seen_add.handle | (uint32_t)seen_add.status, 0);
+	assert_int_equal(rmpool_register_dmabuf(pool, 5, 0, addr, 1, 0, 0, 0, 0, &region,
+						NULL), 0);
+	assert_int_equal(seen_add.flags, RMPOOL_REGION_DMABUF);
+
+	add_error = EBADF;
+	add_detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_DMABUF_FD, .need = UINT32_MAX,
+	};
+	assert_int_equal(rmpool_register_dmabuf(pool, -1, 0, addr, 4096, 0, 0, 0, 0,
+						&region, NULL), -EBADF);
+	assert_string_equal(rmpool_error(),
+			    "cannot register 4 KiB of dma-buf -1 at 0xfff0000000000001: descriptor -1 is not one of a dma-buf");
+	add_detail.reason = RMPOOL_REASON_NONE;
+	/* A module from before has neither the field nor the flag. */
+	add_error = E2BIG;
+	assert_int_equal(rmpool_register_dmabuf(pool, 5, 1, addr, 4096, 0, 0, 0, 0,
+						&region, NULL), -E2BIG);
+	says("older than the library");
 	add_error = 0;
 	rmpool_close(pool);
 }
@@ -314,7 +362,7 @@ static void registers_many(void **state)
 		/* cppcheck-suppress unusedStructMember ; it makes it larger */
 		uint64_t more;
 	} large[5];
-	struct rmpool_region_add adds[5];
+	struct rmpool_region_add adds[5], *first;
 	struct rmpool *pool = open_pool();
 
 	(void)state;
@@ -322,7 +370,8 @@ static void registers_many(void **state)
 		prepare(&adds[i], i);
 		prepare(&large[i].add, i);
 	}
-	assert_int_equal(adds[0].flags | adds[0].reserved | adds[0].handle, 0);
+	assert_int_equal(adds[0].flags | (uint32_t)adds[0].dmabuf_fd | adds[0].handle, 0);
+	assert_int_equal(adds[0].dmabuf_offset, 0);
 	answer = add_many;
 	many_tried = UINT32_MAX;
 	entry_size = sizeof(adds[0]);
@@ -334,6 +383,19 @@ static void registers_many(void **state)
 	assert_int_equal(adds[2].status, -ENOENT);
 	assert_string_equal(rmpool_error(),
 			    "cannot register 4 KiB at 0x3000: no published segment has that handle");
+
+	/* of a program that was built with the first header, and no byte more */
+	entry_size = offsetof(struct rmpool_region_add, dmabuf_offset);
+	first = malloc(4 * entry_size);
+	assert_non_null(first);
+	for (uint32_t i = 0; i < 4; i++) {
+		prepare(&adds[0], i);
+		memcpy((char *)first + i * entry_size, &adds[0], entry_size);
+	}
+	assert_int_equal(rmpool_register_many(pool, first, 4, entry_size), 4);
+	says("cannot register 4 KiB at 0x3000");
+	free(first);
+	entry_size = sizeof(adds[0]);
 
 	/* fewer were tried; those are all that is looked at */
 	many_tried = 2;
@@ -368,8 +430,9 @@ static void registers_many(void **state)
 			 -E2BIG);
 	says("at most 4096 requests or regions, these are 5000");
 	calls = 0;
-	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0]) - 1),
-			 -EINVAL);
+	assert_int_equal(rmpool_register_many(pool, adds, 1,
+					      offsetof(struct rmpool_region_add,
+						       dmabuf_offset) - 1), -EINVAL);
 	assert_int_equal(rmpool_register_many(pool, adds, 1, SIZE_MAX), -EINVAL);
 	assert_int_equal(calls, 0);
 	rmpool_close(pool);
@@ -647,6 +710,7 @@ int main(void)
 		cmocka_unit_test(info_fits_old_and_new_programs),
 		cmocka_unit_test(publishes),
 		cmocka_unit_test(registers),
+		cmocka_unit_test(registers_dmabufs),
 		cmocka_unit_test(registers_many),
 		cmocka_unit_test(unregisters_many),
 		cmocka_unit_test(gives_back_handles),

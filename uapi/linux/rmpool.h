@@ -72,6 +72,12 @@ enum rmpool_reason {
 	RMPOOL_REASON_ORDERING = 23,	/* all devices force relaxed ordering */
 	RMPOOL_REASON_DEVICE_MAPPING = 24, /* memory of a device is mapped there */
 	RMPOOL_REASON_FILE_MAPPING = 25, /* a file whose file system forbids it */
+	/* of a dma-buf; what .need is stands with each */
+	RMPOOL_REASON_DMABUF_FD = 26,	/* not the descriptor of one: the descriptor */
+	RMPOOL_REASON_DMABUF_RANGE = 27, /* ends beyond it (.limit, its size): where */
+	RMPOOL_REASON_DMABUF_REFUSED = 28, /* exporter refused all devices: an errno */
+	RMPOOL_REASON_DMABUF_PAGES = 29, /* no memory to a software device: where */
+	RMPOOL_REASON_DMABUF_NONE = 30,	/* this kernel has no dma-bufs: 0 */
 	/* connections */
 	RMPOOL_REASON_PEER_UNKNOWN = 32, /* no such entry in the peer table */
 	RMPOOL_REASON_PEER_SELF = 33,	/* the address is this node's own */
@@ -115,7 +121,7 @@ struct rmpool_error {
  * @segments_max: published segments of one file
  * @opens_max: opened segments of one file
  * @features: none defined yet
- * @pinned: bytes pinned by this file now
+ * @pinned: bytes pinned by this file now, dma-bufs among them
  * @memlock: RLIMIT_MEMLOCK of the caller, ~0 for none or with CAP_IPC_LOCK
  * @uuid: identity of this life of the node; new whenever the module is loaded
  * @node_name: name of this node
@@ -187,6 +193,8 @@ struct rmpool_ring_setup {
  * of a put must show up in order.
  */
 #define RMPOOL_REGION_STRICT_ORDER	0x1U
+/* And: a range of the dma-buf behind &struct rmpool_region_add.dmabuf_fd. */
+#define RMPOOL_REGION_DMABUF		0x2U
 
 /**
  * struct rmpool_segment_create - publish a segment under a name
@@ -226,12 +234,14 @@ struct rmpool_handle {
  * @segment: a published segment of this file, or 0 for a local region
  * @access: RMPOOL_ACCESS_*. The pages must be writable only if LOCAL_WRITE or
  *	REMOTE_WRITE is asked for; REMOTE_WRITE includes LOCAL_WRITE.
- * @flags: 0 or RMPOOL_REGION_STRICT_ORDER: devices that force relaxed ordering
- *	are then not used for it
- * @reserved: zero
+ * @flags: RMPOOL_REGION_*. With STRICT_ORDER, devices that force relaxed ordering
+ *	are not used for it
+ * @dmabuf_fd: with RMPOOL_REGION_DMABUF: of the dma-buf; zero else
  * @handle: out: the region, for REGION_DEL; never 0. 0 when it failed
  * @status: out: 0, or the negative errno of this region
  * @error: out
+ * @dmabuf_offset: with RMPOOL_REGION_DMABUF: where in the dma-buf, of any
+ *	alignment; zero else
  *
  * Registers exactly the bytes asked for, whole or not at all. The pages are
  * pinned and charged once, however many devices there are: to RLIMIT_MEMLOCK, to
@@ -247,8 +257,19 @@ struct rmpool_handle {
  * (FILE_MAPPING else, or with DAX), a mapping of a device not at all
  * (DEVICE_MAPPING): both give EOPNOTSUPP, before anything is changed.
  *
- * Errors: EINVAL, EFAULT (a page is missing or not writable), EOPNOTSUPP (of a kind
- * that cannot be registered, or no device has strict order), ENOMEM (limit named in
+ * A dma-buf is registered by its descriptor, which may be closed afterwards. @addr
+ * is then no more than the name of the first byte in requests, any range that does
+ * not wrap: the address that the buffer has on a GPU, or where it is mapped. It is
+ * charged to the user and the node, not to RLIMIT_MEMLOCK: its exporter has the
+ * memory. What becomes of the mappings of the process does not matter to it; it is
+ * stale when its exporter takes it back. Devices that the exporter refuses are not
+ * used for it.
+ *
+ * Errors: EINVAL (among others: @dmabuf_fd is of something else), EBADF
+ * (@dmabuf_fd), ERANGE (past the end of the dma-buf), ESTALE (its exporter took it
+ * back meanwhile), EFAULT (a page is missing or not writable), EOPNOTSUPP (of a kind
+ * that cannot be registered, no device has strict order, or none reaches the dma-buf,
+ * or there are no dma-bufs), ENOMEM (limit named in
  * @error, or out of memory), EEXIST (offset taken), ENOENT (no such segment), ENODEV
  * (no usable device), EINTR.
  */
@@ -259,10 +280,11 @@ struct rmpool_region_add {
 	__u32 segment;
 	__u32 access;
 	__u32 flags;
-	__u32 reserved;
+	__s32 dmabuf_fd;
 	__u32 handle;
 	__s32 status;
 	struct rmpool_error error;
+	__u64 dmabuf_offset;
 };
 
 /**

@@ -178,6 +178,7 @@ enum rmpool_attr {
 	RMPOOL_A_REGION_MRS = 65,	/* u64: memory regions of all its devices */
 	RMPOOL_A_REGION_PAGES = 66,	/* u64: pages of those */
 	RMPOOL_A_REGION_STATE = 67,	/* u32, enum rmpool_region_state */
+	RMPOOL_A_REGION_DMABUF = 68,	/* flag: of a dma-buf */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1

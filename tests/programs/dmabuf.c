@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: MIT
+/*
+ * dmabuf: registers ranges of dma-bufs on host b. Host a gets and puts all of them, and
+ * what is beside; then b uses them for puts and gets of its own, and one of its two
+ * devices goes and comes back.
+ *
+ *	dmabuf a|b
+ *
+ * The buffers are memory: udmabuf makes them of memfds.
+ */
+#include <rmpool.h>
+#include "barrier.h"
+#include "clock.h"
+#include "dmabuf.h"
+#include "kinds.h"
+#include "pattern.h"
+#include "udmabuf.h"
+
+#define PAGE	4096UL
+#define HUGE	(2 * MIB)
+#define SIZE	HUGE		/* of each buffer */
+#define START	5003UL		/* of the region, in its buffer */
+#define LENGTH	600001UL	/* of the region */
+#define ALL	RMPOOL_ACCESS_ALL
+#define READ	RMPOOL_ACCESS_REMOTE_READ
+#define LIMIT	120000		/* ms */
+#define PATIENCE 60		/* seconds */
+#define DEVICES	2
+
+enum {
+	OPEN,			/* descriptor kept, seen through a mapping of the buffer */
+	CLOSED,			/* not kept, seen through a mapping of the memfd */
+	FORGOTTEN,		/* nothing of it is kept but the region */
+	WHOLE,			/* all of the buffer, to its last byte */
+	PIECES,			/* of two memfds, in no order */
+	TO_READ,		/* registered to be read */
+	HUGE_PAGES,		/* hugetlbfs */
+	BUFFERS
+};
+
+static const char *const names[BUFFERS] = {
+	"open", "descriptor closed", "nothing kept but the region", "all of the buffer",
+	"pieces of two memfds", "registered to be read", "huge pages",
+};
+
+#define PLACE(which)	((uint64_t)(which) * 16 * MIB + SEGMENT_BASE)
+
+/* What stands somewhere: first, after a's put, after b's change, after b's get. */
+enum { FIRST, PUT, CHANGED, GOT, STAGES };
+
+static uint64_t seed_of(uint32_t stage, uint32_t which)
+{
+	return stage * 100 + which;
+}
+
+static struct rmpool *pool;
+
+static struct buffer {
+	int fd;			/* or -1 */
+	int memory[2];		/* memfds, or -1 */
+	uint8_t *view;		/* of all of the buffer, or NULL */
+	void *name;		/* of the first byte of the region */
+	uint64_t start, length;
+	uint32_t region;
+	bool there;
+} buffers[BUFFERS];
+
+/* Addresses that are nobody's: those of half of the buffers, no process can have. */
+static void *name_of(uint32_t which)
+{
+	uint64_t at = which % 2 ? 0xfff0000000000000ULL : 0x123456000ULL;
+
+	return (void *)(uintptr_t)(at + 64 * MIB * which + 1234);
+}
+
+static void add_buffer(uint32_t which, uint32_t segment, uint32_t access)
+{
+	struct buffer *b = &buffers[which];
+
+	b->name = name_of(which);
+	if (rmpool_register_dmabuf(pool, b->fd, b->start, b->name, b->length, access, 0, segment,
+				   segment ? PLACE(which) : 0, &b->region, NULL))
+		give_up("%s: %s", names[which], rmpool_error());
+	b->there = true;
+}
+
+/* Page i of the buffer is page 7 * i of two memfds that are taken in turn. */
+static int make_pieces(struct buffer *b)
+{
+	static struct udmabuf_create_item items[SIZE / PAGE];
+	const uint32_t nr = SIZE / PAGE;
+
+	for (uint32_t i = 0; i < 2; i++)
+		b->memory[i] = udmabuf_memory(SIZE, 0);
+	for (uint32_t i = 0; i < nr; i++)
+		items[i] = (struct udmabuf_create_item){
+			.memfd = (uint32_t)b->memory[i % 2],
+			.offset = (uint64_t)(7 * i % nr) * PAGE,
+			.size = PAGE,
+		};
+	return udmabuf_of(items, nr);
+}
+
+/* A buffer with all of its descriptors, and a view. False: there is none such. */
+static bool make_buffer(uint32_t which)
+{
+	struct buffer *b = &buffers[which];
+	const int rw = PROT_READ | PROT_WRITE;
+	uint8_t *at;
+
+	b->start = which == WHOLE ? 0 : START;
+	b->length = which == WHOLE ? SIZE : LENGTH;
+	b->memory[0] = b->memory[1] = -1;
+	if (which == HUGE_PAGES) {
+		/* Or udmabuf would be told of no memory. */
+		at = try_map(HUGE, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1);
+		if (!at)
+			return false;
+		memset(at, 1, HUGE);
+		munmap(at, HUGE);
+	}
+	if (which == PIECES)
+		b->fd = make_pieces(b);
+	else
+		b->fd = udmabuf_new(SIZE, which == HUGE_PAGES ? MFD_HUGETLB : 0, &b->memory[0]);
+	if (b->fd < 0)
+		give_up("%s: udmabuf: %s", names[which], strerror(errno));
+	b->view = map(SIZE, rw, MAP_SHARED, which == CLOSED ? b->memory[0] : b->fd);
+	return true;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Lets go of all but what the buffer stands for. */
+static void let_go(uint32_t which)
+{
+	struct buffer *b = &buffers[which];
+
+	if (which == OPEN)
+		return;
+	close_fd(&b->fd);
+	close_fd(&b->memory[0]);
+	close_fd(&b->memory[1]);
+	if (which == FORGOTTEN) {
+		munmap(b->view, SIZE);
+		b->view = NULL;
+	}
+}
+
+static void fill(uint32_t which, uint32_t stage)
+{
+	struct buffer *b = &buffers[which];
+
+	pattern_fill(b->view + b->start, b->length, seed_of(stage, which), 0);
+}
+
+static void expect_pattern(struct test *t, const void *at, uint64_t length, uint64_t seed,
+			   uint64_t pos, const char *what)
+{
+	char why[128] = "";
+
+	expect(t, pattern_check(at, length, seed, pos, what, why, sizeof(why)), "%s", why);
+}
+
+/* The rest of the buffer never changes. */
+static void fill_beside(uint32_t which)
+{
+	struct buffer *b = &buffers[which];
+	uint64_t end = b->start + b->length;
+
+	pattern_fill(b->view, b->start, which, 0);
+	pattern_fill(b->view + end, SIZE - end, which, end);
+}
+
+static void expect_seen(struct test *t, uint32_t stage, uint32_t which)
+{
+	struct buffer *b = &buffers[which];
+	uint64_t end = b->start + b->length;
+
+	if (!b->view)
+		return;
+	expect_pattern(t, b->view + b->start, b->length, seed_of(stage, which), 0,
+		       "the buffer");
+	expect_pattern(t, b->view, b->start, which, 0, "before the region");
+	expect_pattern(t, b->view + end, SIZE - end, which, end, "behind the region");
+}
+
+/* What is beyond the first and the last byte of a region of @end bytes. */
+struct beside {
+	int64_t from;		/* from its end if @end */
+	bool end;
+	bool whole;		/* @more bytes more than the region has, else as many as that */
+	uint64_t more;
+	int remote;		/* errors, where the region is the remote one and the local one */
+	int local;
+};
+
+static const struct beside beside[] = {
+	{ 0, true, false, 1, -ENXIO, -EFAULT },
+	{ -1, false, false, 1, -ENXIO, -EFAULT },
+	{ -1, false, false, 2, -ENXIO, -EFAULT },
+	{ 0, false, true, 1, -ERANGE, -ERANGE },
+	{ -1, true, false, 2, -ERANGE, -ERANGE },
+};
+
+#define BESIDE	(sizeof(beside) / sizeof(beside[0]))
+
+static uint64_t beside_from(const struct beside *x, uint64_t length)
+{
+	return (x->end ? length : 0) + (uint64_t)x->from;
+}
+
+static uint64_t beside_length(const struct beside *x, uint64_t length)
+{
+	return (x->whole ? length : 0) + x->more;
+}
+
+/* All of them are on so many devices, at last. */
+static bool on_devices(uint32_t devices)
+{
+	double end = now() + patience(PATIENCE);
+	struct seen seen;
+
+	do {
+		seen = see_regions();
+		if (seen.fewest == devices && seen.most == devices)
+			return true;
+		pause_ms(50);
+	} while (now() < end);
+	return false;
+}
+
+/* -------------------------------------------------------------- who has the buffers */
+
+static struct {
+	uint32_t segment;	/* of a */
+	uint8_t *bytes;		/* registered, SIZE bytes */
+} other_buffer;
+
+static void publish(struct test *t, uint32_t which, uint32_t segment)
+{
+	struct buffer *b = &buffers[which];
+	int ret;
+
+	if (!make_buffer(which)) {
+		report_skip(names[which], "this machine has no huge pages");
+		return;
+	}
+	fill_beside(which);
+	fill(which, FIRST);
+	if (which != HUGE_PAGES) {
+		add_buffer(which, segment, which == TO_READ ? READ : ALL);
+		let_go(which);
+		return;
+	}
+	/* As of 6.12, the kernel maps them wrongly for those who ask as software
+	 * devices must. Then they are refused; else all is as with the others.
+	 */
+	b->name = name_of(which);
+	ret = rmpool_register_dmabuf(pool, b->fd, b->start, b->name, b->length, ALL, 0, segment,
+				     PLACE(which), &b->region, NULL);
+	b->there = !ret;
+	if (ret) {
+		expect(t, ret == -EOPNOTSUPP &&
+		       rmpool_error_detail()->reason == RMPOOL_REASON_DMABUF_PAGES,
+		       "%d: %s", ret, rmpool_error());
+		printf("huge pages: %s\n", rmpool_error());
+		test_end(t);
+		munmap(b->view, SIZE);
+	}
+	let_go(which);
+}
+
+/* Its own puts from a buffer to the other host, and gets to it from there. */
+static void use_locally(struct test *t, uint32_t which)
+{
+	struct buffer *b = &buffers[which];
+	uint8_t *bytes = other_buffer.bytes;
+	uint64_t from, length;
+	void *name = b->name;
+	int ret;
+
+	/* what the buffer holds now; to be seen without its view */
+	ret = rmpool_put(pool, other_buffer.segment, 0, name, b->length, LIMIT);
+	expect(t, !ret, "own put: %s", rmpool_error());
+	ret = rmpool_get(pool, other_buffer.segment, 0, bytes, b->length, LIMIT);
+	expect(t, !ret, "get of it: %s", rmpool_error());
+	expect_pattern(t, bytes, b->length, seed_of(b->view ? CHANGED : PUT, which), 0,
+		       "what was put");
+	pattern_fill(bytes, b->length, seed_of(GOT, which), 0);
+	ret = rmpool_put(pool, other_buffer.segment, 0, bytes, b->length, LIMIT);
+	expect(t, !ret, "put: %s", rmpool_error());
+	ret = rmpool_get(pool, other_buffer.segment, 0, name, b->length, LIMIT);
+	if (which == TO_READ)
+		expect(t, ret == -EACCES, "own get to it: %d", ret);
+	else
+		expect(t, !ret, "own get: %s", rmpool_error());
+	for (size_t i = 0; i < BESIDE; i++) {
+		from = beside_from(&beside[i], b->length);
+		length = beside_length(&beside[i], b->length);
+		ret = rmpool_put(pool, other_buffer.segment, 0,
+				 (void *)((uintptr_t)name + from), length, LIMIT);
+		expect(t, ret == beside[i].local, "own put of %llu bytes at %lld: %d",
+		       (unsigned long long)length, (long long)from, ret);
+	}
+	expect_seen(t, which == TO_READ ? CHANGED : GOT, which);
+}
+
+static void device(const char *what)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rdma link %s", what);
+	/* NOLINTNEXTLINE(cert-env33-c): the words are the program's own */
+	if (system(command))
+		give_up("%s", command);
+}
+
+static void owner(void)
+{
+	struct test charged = { .name = "not charged to RLIMIT_MEMLOCK, but to the user" };
+	struct test devices = { .name = "a device goes and comes back" };
+	struct test closed = { .name = "all is given back" };
+	struct rmpool_info info;
+	struct test t[BUFFERS];
+	uint32_t segment, i, region;
+	struct seen seen;
+	uint64_t least = 0;
+
+	if (rmpool_publish(pool, "dmabuf", &segment))
+		give_up("%s", rmpool_error());
+	for (i = 0; i < BUFFERS; i++) {
+		t[i] = (struct test){ .name = names[i] };
+		publish(&t[i], i, segment);
+		least += buffers[i].there ? buffers[i].length : 0;
+	}
+	seen = see_regions();
+	if (rmpool_info(pool, &info, sizeof(info)))
+		give_up("%s", rmpool_error());
+	expect(&charged, seen.length == least && seen.fewest == DEVICES && seen.most == DEVICES,
+	       "%llu bytes on %u to %u devices", (unsigned long long)seen.length, seen.fewest,
+	       seen.most);
+	expect(&charged, status_value("VmPin") == 0, "VmPin is %ld kB", status_value("VmPin"));
+	expect(&charged, info.pinned >= least && info.pinned <= least + 2 * PAGE * seen.nr &&
+	       info.user_pinned >= info.pinned && info.node_pinned >= info.user_pinned,
+	       "%llu bytes, the user has %llu", (unsigned long long)info.pinned,
+	       (unsigned long long)info.user_pinned);
+	test_end(&charged);
+	barrier("published");
+
+	barrier("put");
+	for (i = 0; i < BUFFERS; i++) {
+		if (!buffers[i].there || !buffers[i].view)
+			continue;
+		expect_seen(&t[i], i == TO_READ ? FIRST : PUT, i);
+		fill(i, CHANGED);
+	}
+	barrier("changed");
+
+	barrier("got");
+	if (rmpool_segment_open(pool, "a", "buffer", 60000, &other_buffer.segment, NULL))
+		give_up("%s", rmpool_error());
+	other_buffer.bytes = anonymous(SIZE);
+	if (rmpool_register(pool, other_buffer.bytes, SIZE, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0,
+			    &region, NULL))
+		give_up("%s", rmpool_error());
+	for (i = 0; i < BUFFERS; i++) {
+		if (!buffers[i].there)
+			continue;
+		use_locally(&t[i], i);
+		test_end(&t[i]);
+	}
+	barrier("used");
+
+	device("delete rxe1");
+	expect(&devices, on_devices(1), "not on one device");
+	barrier("one");
+	barrier("one_done");
+	device("add rxe1 type rxe netdev data1");
+	expect(&devices, on_devices(DEVICES), "not on two devices");
+	barrier("two");
+	barrier("two_done");
+	test_end(&devices);
+
+	if (rmpool_unregister(pool, region))
+		give_up("%s", rmpool_error());
+	for (i = 0; i < BUFFERS; i++)
+		expect(&closed, !buffers[i].there ||
+		       !rmpool_unregister(pool, buffers[i].region), "%s: %s", names[i],
+		       rmpool_error());
+	if (rmpool_info(pool, &info, sizeof(info)))
+		give_up("%s", rmpool_error());
+	expect(&closed, !see_regions().nr && !info.pinned && status_value("VmPin") == 0,
+	       "%llu bytes are left", (unsigned long long)info.pinned);
+	test_end(&closed);
+}
+
+/* ------------------------------------------------------------------- the other */
+
+static struct {
+	uint32_t segment;
+	uint8_t *out, *in;	/* registered, SIZE + 2 bytes */
+} a;
+
+static uint64_t length_of(uint32_t which)
+{
+	return which == WHOLE ? SIZE : LENGTH;
+}
+
+static void get_all(struct test *t, uint32_t which, uint64_t seed)
+{
+	uint64_t length = length_of(which);
+	int ret;
+
+	memset(a.in - GUARD, 0x5a, SIZE + 2 + 2 * GUARD);
+	ret = rmpool_get(pool, a.segment, PLACE(which), a.in + 1, length, LIMIT);
+	expect(t, !ret, "get: %s", rmpool_error());
+	expect_pattern(t, a.in + 1, length, seed, 0, "what was got");
+	for (size_t i = 0; i <= GUARD; i++)
+		expect(t, *(a.in - i) == 0x5a && a.in[length + 1 + i] == 0x5a,
+		       "a byte %zu beside what was got is there", i);
+}
+
+static void first_round(struct test *t, uint32_t which, uint32_t access)
+{
+	uint64_t seed = seed_of(PUT, which), size = length_of(which), offset, length;
+	bool put = access & RMPOOL_ACCESS_REMOTE_WRITE;
+	int ret;
+
+	expect(t, put == (which != TO_READ), "access %u", access);
+	get_all(t, which, seed_of(FIRST, which));
+	pattern_fill(a.out + 1, size, seed, 0);
+	ret = rmpool_put(pool, a.segment, PLACE(which), a.out + 1, size, LIMIT);
+	if (put)
+		expect(t, !ret, "put: %s", rmpool_error());
+	else
+		expect(t, ret == -EACCES, "put: %d", ret);
+	seed = put ? seed : seed_of(FIRST, which);
+	get_all(t, which, seed);
+
+	/* The last byte can be reached, and the next one cannot. */
+	memset(a.in, 0x5a, 2);
+	ret = rmpool_get(pool, a.segment, PLACE(which) + size - 1, a.in, 1, LIMIT);
+	expect(t, !ret && a.in[0] == a.in[size] && a.in[1] == 0x5a, "the last byte: %d", ret);
+	memset(a.out, 0xee, SIZE + 2);
+	for (size_t i = 0; i < BESIDE; i++) {
+		offset = PLACE(which) + beside_from(&beside[i], size);
+		length = beside_length(&beside[i], size);
+		ret = rmpool_get(pool, a.segment, offset, a.in, length, LIMIT);
+		expect(t, ret == beside[i].remote, "get of %llu bytes at %llu: %d",
+		       (unsigned long long)length, (unsigned long long)offset, ret);
+		if (!put)
+			continue;
+		ret = rmpool_put(pool, a.segment, offset, a.out, length, LIMIT);
+		expect(t, ret == beside[i].remote, "put of %llu bytes at %llu: %d",
+		       (unsigned long long)length, (unsigned long long)offset, ret);
+	}
+	get_all(t, which, seed);
+}
+
+static void other(void)
+{
+	const size_t size = SIZE + 2 + 2 * GUARD;
+	struct test devices = { .name = "a device of the other goes and comes back" };
+	uint32_t access[BUFFERS] = { 0 }, mine, region, nr = 0, i;
+	struct rmpool_region_desc *desc;
+	struct test t[BUFFERS];
+
+	a.out = anonymous(size) + GUARD;
+	a.in = anonymous(size) + GUARD;
+	if (rmpool_publish(pool, "buffer", &mine) ||
+	    rmpool_register(pool, a.out, SIZE + 2, ALL, mine, 0, &region, NULL) ||
+	    rmpool_register(pool, a.in, SIZE + 2, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &region, NULL))
+		give_up("%s", rmpool_error());
+	barrier("published");
+	if (rmpool_segment_open(pool, "b", "dmabuf", 60000, &a.segment, NULL) ||
+	    rmpool_segment_regions(pool, a.segment, &desc, &nr, NULL))
+		give_up("%s", rmpool_error());
+	for (i = 0; i < nr; i++) {
+		uint32_t which = (uint32_t)(desc[i].offset / (16 * MIB));
+
+		if (which >= BUFFERS || desc[i].offset != PLACE(which) ||
+		    desc[i].length != length_of(which))
+			give_up("a region of %llu bytes at %llu",
+				(unsigned long long)desc[i].length,
+				(unsigned long long)desc[i].offset);
+		access[which] = desc[i].access;
+	}
+	free(desc);
+	for (i = 0; i < BUFFERS; i++) {
+		t[i] = (struct test){ .name = names[i] };
+		if (access[i])
+			first_round(&t[i], i, access[i]);
+		else
+			report_skip(names[i], "the other host has none");
+	}
+	barrier("put");
+	barrier("changed");
+	for (i = 0; i < BUFFERS; i++) {
+		if (!access[i])
+			continue;
+		get_all(&t[i], i, seed_of(i == FORGOTTEN ? PUT : CHANGED, i));
+		test_end(&t[i]);
+	}
+	barrier("got");
+	barrier("used");
+
+	for (uint32_t round = 0; round < 2; round++) {
+		barrier(round ? "two" : "one");
+		for (i = 0; i < BUFFERS; i++) {
+			if (access[i])
+				get_all(&devices, i, seed_of(i == TO_READ ? CHANGED : GOT, i));
+		}
+		barrier(round ? "two_done" : "one_done");
+	}
+	test_end(&devices);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		give_up("dmabuf a|b");
+	if (rmpool_open(&pool, NULL, 0))
+		give_up("%s", rmpool_error());
+	if (argv[1][0] == 'b')
+		owner();
+	else
+		other();
+	rmpool_close(pool);
+	return report_failed != 0;
+}

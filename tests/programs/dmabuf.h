@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For test programs: how the node shows regions of dma-bufs.
+ */
+#ifndef DMABUF_H
+#define DMABUF_H
+
+#include <unistd.h>
+
+#include <rmpool.h>
+#include "report.h"
+
+/* Own regions of dma-bufs, as the node shows them. */
+struct seen {
+	uint32_t nr;
+	uint32_t fewest;	/* devices, of any of them */
+	uint32_t most;
+	uint64_t length;
+	uint32_t state;
+};
+
+static inline int see_region(const struct rmpool_nl_region *region, void *arg)
+{
+	struct seen *seen = arg;
+
+	if (region->owner_pid != (uint32_t)getpid() || !region->dmabuf)
+		return 0;
+	if (!seen->nr || region->devices < seen->fewest)
+		seen->fewest = region->devices;
+	if (region->devices > seen->most)
+		seen->most = region->devices;
+	seen->nr++;
+	seen->length += region->length;
+	seen->state |= region->state;
+	return 0;
+}
+
+static inline struct seen see_regions(void)
+{
+	struct seen seen = { .nr = 0 };
+	struct rmpool_nl *nl;
+
+	if (rmpool_nl_open(&nl) || rmpool_nl_regions(nl, see_region, &seen))
+		give_up("%s", rmpool_error());
+	rmpool_nl_close(nl);
+	return seen;
+}
+
+#endif /* DMABUF_H */
