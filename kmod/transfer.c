@@ -20,6 +20,7 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include "cancel.h"
 #include "flow.h"
 #include "ring.h"
 
@@ -393,122 +394,6 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	return arg->accepted ? 0 : ret;
 }
 
-/* ------------------------------------------------------------ ending early */
-
-/**
- * struct rmp_match - which requests of a file to end
- * @batch: those of it, or NULL
- * @cookie: those with it, if @by_cookie is set
- * @by_cookie: see there
- * @dead: those that use a region which is dead
- * @early: report those in flight at once, as unknown
- * @status: what they end with
- * @nr: out: how many will end that way
- */
-struct rmp_match {
-	struct rmp_batch *batch;
-	u64 cookie;
-	bool by_cookie;
-	bool dead;
-	bool early;
-	s32 status;
-	u32 nr;
-};
-
-static bool request_matches(const struct rmp_request *req,
-			    const struct rmp_match *m)
-{
-	return (!m->batch || req->batch == m->batch) &&
-	       (!m->dead || READ_ONCE(req->region->dead)) &&
-	       (!m->by_cookie || (!req->batch && req->cookie == m->cookie));
-}
-
-/* file->lock held. */
-static void end_one(struct rmp_request *req, struct rmp_match *m,
-		    struct list_head *done, struct list_head *early)
-{
-	struct rmp_flow *flow = req->flow;
-
-	spin_lock(&flow->lock);
-	/* Neither being queued just now nor being ended. What has failed already
-	 * keeps its status, but must not be waited for either.
-	 */
-	if (!list_empty(&req->active) && !req->reported &&
-	    (!req->status || m->early)) {
-		m->nr++;
-		if (rmp_flow_stop(req, m->status)) {
-			list_add_tail(&req->done_node, done);
-		} else if (m->early) {
-			req->reported = true;
-			req->inflight++;
-			list_add_tail(&req->done_node, early);
-		}
-	}
-	spin_unlock(&flow->lock);
-}
-
-static void end_matching(struct rmp_file *file, struct rmp_match *m)
-{
-	struct rmp_request marker = { .marker = true };
-	struct rmp_request *req, *next;
-	bool more = true;
-	u32 n;
-
-	spin_lock_bh(&file->lock);
-	list_add(&marker.file_node, &file->requests);
-	while (more) {
-		LIST_HEAD(done);
-		LIST_HEAD(early);
-
-		for (n = 0; n < RMP_SWEEP; n++) {
-			more = !list_is_last(&marker.file_node, &file->requests);
-			if (!more)
-				break;
-			req = list_next_entry(&marker, file_node);
-			list_move(&marker.file_node, &req->file_node);
-			if (!req->marker && request_matches(req, m))
-				end_one(req, m, &done, &early);
-		}
-		spin_unlock_bh(&file->lock);
-		list_for_each_entry_safe(req, next, &early, done_node) {
-			list_del_init(&req->done_node);
-			rmp_flow_report_early(req->flow, req);
-		}
-		rmp_request_end_list(&done);
-		cond_resched();
-		spin_lock_bh(&file->lock);
-	}
-	list_del(&marker.file_node);
-	spin_unlock_bh(&file->lock);
-}
-
-int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg)
-{
-	struct rmp_match m = { .status = -ECANCELED };
-
-	if (arg->flags & ~RMPOOL_CANCEL_ALL)
-		return -EINVAL;
-	m.by_cookie = !(arg->flags & RMPOOL_CANCEL_ALL);
-	m.cookie = arg->cookie;
-	end_matching(file, &m);
-	arg->cancelled = m.nr;
-	return 0;
-}
-
-void rmp_transfer_cancel_dead(struct rmp_file *file)
-{
-	struct rmp_match m = { .status = -ESTALE, .dead = true };
-
-	end_matching(file, &m);
-}
-
-void rmp_transfer_kill(struct rmp_file *file)
-{
-	struct rmp_match m = { .status = -ECANCELED };
-
-	end_matching(file, &m);
-}
-
 /* --------------------------------------------------------------- synchronous */
 
 /* Waits for all; 0, -EINTR or -ETIMEDOUT. */
@@ -568,7 +453,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 			.status = ret == -EINTR ? -ECANCELED : -ETIMEDOUT,
 		};
 
-		end_matching(file, &m);
+		rmp_transfer_end_early(file, &m);
 		/* What was just ending reports in a moment. */
 		wait_for_completion(&batch->done);
 	}
