@@ -178,6 +178,14 @@ enum rmpool_attr {
 	RMPOOL_A_REGION_MRS = 65,	/* u64: memory regions of all its devices */
 	RMPOOL_A_REGION_PAGES = 66,	/* u64: pages of those */
 	RMPOOL_A_REGION_STATE = 67,	/* u32, enum rmpool_region_state */
+	RMPOOL_A_REGION_CACHED = 68,	/* flag: made for requests of its owner */
+
+	/* registered for requests of all processes, since the module was loaded */
+	RMPOOL_A_NODE_CACHE_BYTES = 69,	/* u64: now */
+	RMPOOL_A_NODE_CACHE_HITS = 70,	/* u64 */
+	RMPOOL_A_NODE_CACHE_MISSES = 71, /* u64 */
+	RMPOOL_A_NODE_CACHE_EVICTIONS = 72, /* u64 */
+	RMPOOL_A_NODE_CACHE_INVALIDATIONS = 73, /* u64 */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
