@@ -180,6 +180,10 @@ static void test_info(void **state)
 	assert_has(result->out, "v1:[::]:13579");
 	assert_has(result->out, "none, 0 bytes in use");
 	assert_has(result->out, "(64 GiB), 0 bytes in use, parameter max_pinned_mib");
+	assert_has(result->out, "off, parameter cache_mib");
+	assert_has(result->out, "(8 MiB), 77 hits, 5 misses, 3 evictions, 2 invalidations");
+	fake->cache_limit = 256 << 20;
+	assert_has(tool_run("info")->out, "(256 MiB) registered for requests, parameter cache_mib");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
 							    "memlock_bytes")), 8 << 20);
