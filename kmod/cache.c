@@ -299,10 +299,12 @@ static int cache_wait(struct rmp_cache *cache, int changes, unsigned long until)
 	unsigned long now = jiffies;
 	long ret;
 
+	/* However often something changes. */
+	if (!time_before(now, until))
+		return -ETIMEDOUT;
 	ret = wait_event_interruptible_timeout(cache->wait,
 					       atomic_read(&cache->changes) != changes,
-					       time_before(now, until) ?
-					       until - now : 0);
+					       until - now);
 	if (ret < 0)
 		return -EINTR;
 	return ret ? 0 : -ETIMEDOUT;

@@ -578,19 +578,19 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} whats[] = {
+	} parts[] = {
 		{ "cases", cases }, { "bound", bound }, { "memlock", memlock },
 		{ "off", off }, { "hold", hold },
 	};
 	size_t i;
 
-	for (i = 0; argc == 3 && i < sizeof(whats) / sizeof(whats[0]); i++) {
-		if (strcmp(argv[1], whats[i].name))
+	for (i = 0; argc == 3 && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (strcmp(argv[1], parts[i].name))
 			continue;
 		if (rmpool_open(&pool, NULL, 0) ||
 		    rmpool_segment_open(pool, argv[2], NULL, TIMEOUT_MS, &segment, NULL))
 			give_up("%s", rmpool_error());
-		whats[i].run();
+		parts[i].run();
 		return report_failed != 0;
 	}
 	give_up("regcache cases|bound|memlock|off|hold NODE/SEGMENT");
