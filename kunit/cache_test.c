@@ -8,7 +8,7 @@
 
 #define MIB		((u64)SZ_1M)
 #define QUARTER		((u64)SZ_256K)
-#define WRITE		RMPOOL_ACCESS_LOCAL_WRITE
+#define TO_WRITE	RMPOOL_ACCESS_LOCAL_WRITE
 
 /* The world counts without locks: one region ends after the other, and nobody looks
  * meanwhile.
@@ -100,8 +100,13 @@ static u64 bytes(void)
 static void test_hits(struct kunit *test)
 {
 	struct rmp_region *region, *again;
+	u32 handle;
 
+	/* What the owner registered is found by others. */
+	KUNIT_ASSERT_EQ(test, region_add(BASE, PAGE_SIZE, 0, &handle), 0);
 	KUNIT_EXPECT_NULL(test, look(BASE, 1, 0));
+	KUNIT_EXPECT_EQ(test, bytes(), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, handle), 0);
 	region = add(test, BASE + 5, PAGE_SIZE, 0);
 	KUNIT_EXPECT_EQ(test, region->addr, BASE);
 	KUNIT_EXPECT_EQ(test, region->length, 2 * PAGE_SIZE);
@@ -113,7 +118,7 @@ static void test_hits(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, again, region);
 	done(again);
 	KUNIT_EXPECT_TRUE(test, there(BASE + 2 * PAGE_SIZE - 1, 1, 0));
-	KUNIT_EXPECT_NULL(test, look(BASE, 1, WRITE));
+	KUNIT_EXPECT_NULL(test, look(BASE, 1, TO_WRITE));
 	KUNIT_EXPECT_NULL(test, look(BASE - 1, 2, 0));
 	KUNIT_EXPECT_NULL(test, look(BASE + 1, 2 * PAGE_SIZE, 0));
 	KUNIT_EXPECT_NULL(test, look(BASE, ~0ULL, 0));
@@ -236,7 +241,7 @@ static void test_let_go_of(struct kunit *test)
 	struct rmp_region *old, *new;
 	struct rmpool_error error;
 
-	old = add(test, BASE, PAGE_SIZE, WRITE);
+	old = add(test, BASE, PAGE_SIZE, TO_WRITE);
 	/* It may be the right one, or not: neither used nor made anew. */
 	old->state = RMPOOL_REGION_SUSPECT;
 	KUNIT_EXPECT_NULL(test, look(BASE, 1, 0));
@@ -288,11 +293,11 @@ static void test_replaced(struct kunit *test)
 	done(used);
 	KUNIT_EXPECT_EQ(test, world.pinned, 2 + 4);
 	/* One to write in place of one to read, but not the other way round. */
-	add_idle(test, BASE, 4 * PAGE_SIZE, WRITE);
+	add_idle(test, BASE, 4 * PAGE_SIZE, TO_WRITE);
 	KUNIT_EXPECT_EQ(test, world.pinned, 2 + 4);
 	add_idle(test, BASE, 5 * PAGE_SIZE, 0);
 	KUNIT_EXPECT_EQ(test, world.pinned, 4 + 5);
-	KUNIT_EXPECT_TRUE(test, there(BASE, 4 * PAGE_SIZE, WRITE));
+	KUNIT_EXPECT_TRUE(test, there(BASE, 4 * PAGE_SIZE, TO_WRITE));
 	KUNIT_EXPECT_EQ(test, count(RMP_CACHE_EVICTIONS), 0);
 	KUNIT_EXPECT_EQ(test, count(RMP_CACHE_INVALIDATIONS), 0);
 }
@@ -308,7 +313,7 @@ static void test_failures(struct kunit *test)
 		KUNIT_ASSERT_LT(test, n, 100);
 		world.calls = 0;
 		world.fail_at = n;
-		region = add_within(BASE + 5, PAGE_SIZE, WRITE, HZ, &error);
+		region = add_within(BASE + 5, PAGE_SIZE, TO_WRITE, HZ, &error);
 		if (!IS_ERR(region))
 			break;
 		KUNIT_EXPECT_EQ(test, world.calls, n);
@@ -438,7 +443,7 @@ static void test_random(struct kunit *test)
 		}
 		addr = BASE + below(2 * MIB);
 		length = 1 + below(below(4) ? 5 * PAGE_SIZE : MIB / 2);
-		access = below(2) ? WRITE : 0;
+		access = below(2) ? TO_WRITE : 0;
 		region = look(addr, length, access);
 		if (!region)
 			region = add_within(addr, length, access, 2, &error);
