@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400 test=long
+# vm: timeout=400 test=long level=all
 #
 # An ordinary program that means harm, with a peer: while devices, peers and the
 # listener come and go, it is killed at any moment. The pool works afterwards, and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: module=0 level=all all=1200 long=5400
+# vm: module=0 level=all 6.1=long all=1200 long=5400
 #
 # Processes, rails, devices and the peer go and come again at random moments, while
 # there is load both ways whose bytes are compared. See tests/programs/chaos.sh.
@@ -67,6 +67,20 @@ loses()		# RAIL yes|no
 peer_is_lost()
 {
 	! peer_is b ready
+}
+
+# The module of the peer goes, when its users have.
+life_ends()
+{
+	check_fails "unload while it is used" "in use" rmmod rmpool
+	load_dies
+	host_dies
+	check "unload when its users are killed" wait_until 10 try_rmmod
+}
+
+begin_again()
+{
+	chaos_load && rmpool peer add "$PEER" "v1:$PEER_IP0:13579" && host_starts && load_starts
 }
 
 if [ "$VM" = b ]; then
@@ -141,20 +155,6 @@ while [ $SECONDS -lt $end ]; do
 done
 ok "$run: $n times, and the other one carries all"
 run_ends
-
-# The module of the peer goes, when its users have.
-life_ends()
-{
-	check_fails "unload while it is used" "in use" rmmod rmpool
-	load_dies
-	host_dies
-	check "unload when its users are killed" wait_until 10 try_rmmod
-}
-
-begin_again()
-{
-	chaos_load && rmpool peer add "$PEER" "v1:$PEER_IP0:13579" && host_starts && load_starts
-}
 
 run_begins "unload"
 for ((n = 1; n <= $(amount 1 2 10); n++)); do

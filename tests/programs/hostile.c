@@ -74,7 +74,7 @@ static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 		sent[SEGMENT_INFO]++;
 		break;
 	case KEYS_GET: {
-		size_t n = make_keys(r, l->out + 16);
+		size_t n = lie ? make_keys(r, l->out + 16) : make_true_keys(l->out + 16);
 
 		keys_asked++;
 		memcpy(l->out + 16, m + 16, 4);

@@ -20,9 +20,23 @@ ok()		# NAME
 	vmctl ok "$1"
 }
 
+# What the network and the RDMA devices look like, for the log.
+network_state()
+{
+	ip -s link
+	ip addr
+	ip route
+	ip neigh
+	rdma link
+	rdma resource
+	grep -H . /sys/class/infiniband/*/ports/1/gids/[0-9] 2>/dev/null | grep -v :0000:0000:0000:0000$
+}
+
 not_ok()	# NAME WHY
 {
 	echo "not ok $1: $2"
+	# Once: what comes later looks as what went wrong first left it.
+	[ -e "$TMP/.not_ok" ] || network_state
 	: >"$TMP/.not_ok"
 	vmctl not_ok "$1" "$2"
 }

@@ -15,7 +15,7 @@ top changes the defaults:
   append=WORD      a word more for the kernel's command line, each time it is there
   kernels=6.1,...  only with these
   level=LEVEL      only at this level or a higher one (check)
-  test=LEVEL       the same on the test kernel, where all is slow
+  KERNEL=LEVEL     the same with one kernel: test=long, where all is slow; 6.1=long
   LEVEL=SECONDS    limit at this level: all=600 long=7200
 
 Levels are check, all and long: how much is done, as in make check, check-all, check-long.
@@ -27,7 +27,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LEVELS = ["check", "all", "long"]
+KERNELS = ["6.1", "6.12", "test"]
 VMS = {"single": ["a"], "pair": ["a", "b"], "three": ["a", "b", "c"]}
+
+
+def is_kernel(label, name):
+    """Whether a kernel is meant: "test" stands for its variants, too."""
+    return label == name or label.startswith((name + ".", name + "-"))
 
 
 @dataclass
@@ -46,19 +52,16 @@ class Suite:
     append: str = ""
     kernels: list = field(default_factory=list)
     level: str = "check"
-    test: str = "check"
+    least: dict = field(default_factory=dict)   # level by kernel
 
     def runs_on(self, label):
-        """Whether it is for a kernel: "test" stands for its variants, too."""
-        return not self.kernels or any(
-            label == k or label.startswith((k + ".", k + "-")) for k in self.kernels)
+        """Whether it is for a kernel."""
+        return not self.kernels or any(is_kernel(label, k) for k in self.kernels)
 
     def is_of(self, wanted, label):
         """Whether it is run at a level with a kernel."""
-        least = [LEVELS.index(self.level)]
-        if label.split("-")[0] == "test":
-            least.append(LEVELS.index(self.test))
-        return max(least) <= LEVELS.index(wanted)
+        least = [self.level] + [v for k, v in self.least.items() if is_kernel(label, k)]
+        return max(map(LEVELS.index, least)) <= LEVELS.index(wanted)
 
     @property
     def needs(self):
@@ -107,8 +110,10 @@ def load(path, vms=None):
             key, _, value = word.partition("=")
             if key == "kernels":
                 suite.kernels = value.split(",")
-            elif key in ("level", "test") and value in LEVELS:
-                setattr(suite, key, value)
+            elif key == "level" and value in LEVELS:
+                suite.level = value
+            elif key in KERNELS and value in LEVELS:
+                suite.least[key] = value
             elif key in LEVELS:
                 limits[key] = int(value)
             elif key in ("timeout", "cpus", "mem", "udev", "rxe", "module", "alone", "shortage"):
