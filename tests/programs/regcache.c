@@ -39,6 +39,16 @@ static uint8_t *map(size_t size)
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
+/* New memory at that address. */
+static void map_over(uint8_t *at, size_t size)
+{
+	void *got = mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (got != at)
+		give_up("mmap: %s", strerror(errno));
+}
+
 static uint8_t *filled(size_t size, uint64_t seed)
 {
 	uint8_t *at = map(size);
@@ -158,9 +168,8 @@ static void test_remapped(void)
 		default:
 			break;
 		}
-		if (i != 1 && mmap(at, LENGTH, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
-			give_up("mmap: %s", strerror(errno));
+		if (i != 1)
+			map_over(at, LENGTH);
 		pattern_fill(at, LENGTH, 11 + i, 0);
 		expect(&t, !put(0, at, LENGTH), "%s: put again: %s", hows[i], rmpool_error());
 		arrived(&t, hows[i], 0, LENGTH, 11 + i, 0);
@@ -282,9 +291,7 @@ static void test_mixed(void)
 		give_up("%s", rmpool_error());
 	munmap(at[NOTHING], LENGTH);
 	/* Registered and then let go of: its owner is to unregister it. */
-	if (mmap(at[STALE], LENGTH, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at[STALE])
-		give_up("mmap: %s", strerror(errno));
+	map_over(at[STALE], LENGTH);
 	if (mprotect(at[READ_ONLY], LENGTH, PROT_READ))
 		give_up("mprotect: %s", strerror(errno));
 	for (i = 0; i < NR; i++) {
@@ -380,7 +387,7 @@ static void test_threads(void)
 	pthread_barrier_init(&all, NULL, THREADS);
 	for (i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker) {
-			.all = &all, .shared = shared, .offset = i * 2 * MIB,
+			.all = &all, .shared = shared, .offset = 2 * MIB * i,
 		};
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			give_up("no thread");

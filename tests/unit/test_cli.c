@@ -189,7 +189,7 @@ static void test_info(void **state)
 							    "memlock_bytes")), 8 << 20);
 	assert_true(json_is_null(json_object_get(json_object_get(root, "limits"), "user_bytes")));
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
-							    "node_bytes")), 64ll << 30);
+							    "node_bytes")), 64LL << 30);
 	assert_true(json_is_null(json_object_get(json_object_get(root, "versions"),
 						 "mismatch")));
 	json_decref(root);
