@@ -40,13 +40,10 @@ static uint8_t *map(size_t size)
 }
 
 /* New memory at that address. */
-static void map_over(uint8_t *at, size_t size)
+static uint8_t *map_over(uint8_t *at, size_t size)
 {
-	void *got = mmap(at, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-
-	if (got != at)
-		give_up("mmap: %s", strerror(errno));
+	return need_memory(mmap(at, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 }
 
 static uint8_t *filled(size_t size, uint64_t seed)
@@ -169,7 +166,7 @@ static void test_remapped(void)
 			break;
 		}
 		if (i != 1)
-			map_over(at, LENGTH);
+			at = map_over(at, LENGTH);
 		pattern_fill(at, LENGTH, 11 + i, 0);
 		expect(&t, !put(0, at, LENGTH), "%s: put again: %s", hows[i], rmpool_error());
 		arrived(&t, hows[i], 0, LENGTH, 11 + i, 0);
@@ -291,7 +288,7 @@ static void test_mixed(void)
 		give_up("%s", rmpool_error());
 	munmap(at[NOTHING], LENGTH);
 	/* Registered and then let go of: its owner is to unregister it. */
-	map_over(at[STALE], LENGTH);
+	at[STALE] = map_over(at[STALE], LENGTH);
 	if (mprotect(at[READ_ONLY], LENGTH, PROT_READ))
 		give_up("mprotect: %s", strerror(errno));
 	for (i = 0; i < NR; i++) {
