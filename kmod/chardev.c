@@ -194,6 +194,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 static int ioc_info(struct rmp_file *file, void *arg)
 {
 	struct rmpool_info *info = arg;
+	struct rmp_cache_stats cache;
 	struct rmp_pinned pinned;
 	struct rmp_device *dev;
 	struct rmp_port port;
@@ -223,6 +224,13 @@ static int ioc_info(struct rmp_file *file, void *arg)
 	info->user_limit = pinned.user_limit;
 	info->node_pinned = pinned.node;
 	info->node_limit = pinned.node_limit;
+	rmp_cache_stats(&file->mem, &cache);
+	info->cache_limit = cache.limit;
+	info->cache_bytes = cache.bytes;
+	info->cache_hits = cache.counts[RMP_CACHE_HITS];
+	info->cache_misses = cache.counts[RMP_CACHE_MISSES];
+	info->cache_evictions = cache.counts[RMP_CACHE_EVICTIONS];
+	info->cache_invalidations = cache.counts[RMP_CACHE_INVALIDATIONS];
 	memcpy(info->uuid, &rmp_uuid, sizeof(info->uuid));
 	rmp_node_name(info->node_name);
 	strscpy(info->module_version, RMPOOL_VERSION,

@@ -78,6 +78,22 @@ static int rmp_nl_put_owner(struct sk_buff *skb, struct pid *pid, kuid_t uid)
 			   from_kuid_munged(&init_user_ns, uid));
 }
 
+static int rmp_nl_put_cache(struct sk_buff *skb)
+{
+	struct rmp_cache_stats stats;
+
+	rmp_cache_totals(&stats);
+	return rmp_nl_put_u64(skb, RMPOOL_A_NODE_CACHE_BYTES, stats.bytes) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_CACHE_HITS,
+			      stats.counts[RMP_CACHE_HITS]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_CACHE_MISSES,
+			      stats.counts[RMP_CACHE_MISSES]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_CACHE_EVICTIONS,
+			      stats.counts[RMP_CACHE_EVICTIONS]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_CACHE_INVALIDATIONS,
+			      stats.counts[RMP_CACHE_INVALIDATIONS]);
+}
+
 int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 {
 	struct sk_buff *skb = msg->skb;
@@ -96,7 +112,8 @@ int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 				    &node.advertise) ||
 		nla_put_u8(skb, RMPOOL_A_NODE_ACCEPT_ANY, node.accept_any) ||
 		nla_put_string(skb, RMPOOL_A_NODE_VERSION, RMPOOL_VERSION) ||
-		nla_put_u32(skb, RMPOOL_A_NODE_ABI, RMPOOL_ABI_VERSION));
+		nla_put_u32(skb, RMPOOL_A_NODE_ABI, RMPOOL_ABI_VERSION) ||
+		rmp_nl_put_cache(skb));
 }
 
 int rmp_nl_fill_device(const struct rmp_nl_msg *msg, struct rmp_device *dev,
@@ -267,5 +284,6 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 			    READ_ONCE(region->state)) ||
 		(region->dmabuf &&
 		 nla_put_flag(skb, RMPOOL_A_REGION_DMABUF)) ||
+		(region->cached && nla_put_flag(skb, RMPOOL_A_REGION_CACHED)) ||
 		rmp_nl_put_owner(skb, region->mem->pid, region->mem->uid));
 }

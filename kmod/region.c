@@ -11,6 +11,8 @@
  * revoked at the peers, and, when the last reference is gone, unmapped (which
  * waits until no device can reach it), unpinned and uncharged.
  *
+ * What cache.c has made for requests are regions as well, which their owner cannot name.
+ *
  * Lifetime: one reference belongs to the file (from the moment the region is
  * findable; to rmp_region_add() before), one to each request in flight, short
  * ones to walkers. The last may be dropped in any context: it queues
@@ -78,6 +80,7 @@ static void rmp_region_release(struct work_struct *work)
 	atomic64_sub(region->nr_pages, &mem->pinned_pages);
 	if (region->segment)
 		rmp_segment_put(region->segment);
+	rmp_cache_released(region);
 
 	xa_erase(&rmp_regions, region->id);
 	kfree_rcu(region, rcu);
@@ -191,6 +194,7 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 
 	kref_init(&region->ref);
 	INIT_WORK(&region->release, rmp_region_release);
+	INIT_LIST_HEAD(&region->cache_node);
 	region->id = atomic64_inc_return(&rmp_last_id);
 	region->mem = mem;
 	region->addr = arg->addr;
@@ -256,7 +260,8 @@ static int rmp_region_publish(struct rmp_region *region, u32 handle,
 	}
 
 	down_write(&mem->lock);
-	interval_tree_insert(&region->node, &mem->tree);
+	if (!region->cached)
+		interval_tree_insert(&region->node, &mem->tree);
 	WRITE_ONCE(region->handle, handle);
 	/* Cannot fail: the place was reserved. */
 	xa_store(&mem->handles, handle, region, GFP_KERNEL);
@@ -287,8 +292,10 @@ static int rmp_region_reserve(struct rmp_memory *mem, u32 *handle,
 	return -ENOMEM;
 }
 
-int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
-		   struct rmp_segment *seg)
+/* All of it, or nothing. The file has the reference on what it returns. */
+static struct rmp_region *rmp_region_make(struct rmp_memory *mem,
+					  struct rmpool_region_add *arg,
+					  struct rmp_segment *seg, bool cached)
 {
 	struct rmpool_error *error = &arg->error;
 	struct rmp_region *region;
@@ -299,16 +306,17 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 	memset(error, 0, sizeof(*error));
 	err = rmp_region_check(arg, error);
 	if (err)
-		return err;
+		return ERR_PTR(err);
 
 	err = rmp_region_reserve(mem, &handle, error);
 	if (err)
-		return err;
+		return ERR_PTR(err);
 	region = rmp_region_create(mem, arg, seg, error);
 	if (IS_ERR(region)) {
 		err = PTR_ERR(region);
 		goto err_handle;
 	}
+	region->cached = cached;
 
 	err = rmp_watch_begin(region);
 	if (!err && !region->dmabuf)
@@ -321,7 +329,7 @@ int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 		err = rmp_region_publish(region, handle, arg);
 	if (err)
 		goto err_region;
-	return 0;
+	return region;
 
 err_region:
 	WRITE_ONCE(region->dead, true);
@@ -331,7 +339,29 @@ err_region:
 	rmp_region_wait_gone(mem, id);
 err_handle:
 	xa_release(&mem->handles, handle);
-	return err;
+	return ERR_PTR(err);
+}
+
+int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
+		   struct rmp_segment *seg)
+{
+	return PTR_ERR_OR_ZERO(rmp_region_make(mem, arg, seg, false));
+}
+
+struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
+					 struct rmpool_region_add *arg)
+{
+	return rmp_region_make(mem, arg, NULL, true);
+}
+
+void rmp_region_forget(struct rmp_region *region)
+{
+	struct rmp_memory *mem = region->mem;
+
+	down_write(&mem->lock);
+	xa_erase(&mem->handles, region->handle);
+	up_write(&mem->lock);
+	rmp_region_put(region);
 }
 
 /* Not found any more; the reference of the file is the caller's. */
@@ -342,11 +372,11 @@ static struct rmp_region *rmp_region_take(struct rmp_memory *mem, u32 handle)
 	lockdep_assert_held_write(&mem->lock);
 	/* A reserved handle reads as none and must stay reserved. */
 	region = xa_load(&mem->handles, handle);
-	if (region) {
-		xa_erase(&mem->handles, handle);
-		interval_tree_remove(&region->node, &mem->tree);
-		WRITE_ONCE(region->dead, true);
-	}
+	if (!region || region->cached)
+		return NULL;
+	xa_erase(&mem->handles, handle);
+	interval_tree_remove(&region->node, &mem->tree);
+	WRITE_ONCE(region->dead, true);
 	return region;
 }
 
@@ -417,6 +447,8 @@ void rmp_memory_kill(struct rmp_memory *mem)
 	struct rmp_region *region;
 	unsigned long handle;
 
+	/* So that none is taken off the table, which would end it, meanwhile. */
+	rmp_cache_end(mem);
 	xa_for_each(&mem->handles, handle, region) {
 		WRITE_ONCE(region->dead, true);
 		cond_resched();
@@ -461,6 +493,7 @@ int rmp_memory_init(struct rmp_memory *mem, struct mm_struct *mm)
 	xa_init_flags(&mem->handles, XA_FLAGS_ALLOC1);
 	atomic64_set(&mem->pinned_pages, 0);
 	atomic_set(&mem->nr, 0);
+	rmp_cache_init(&mem->cache);
 	rmp_watch_init(mem);
 	mem->uid = current_uid();
 	mem->user = rmp_user_get(mem->uid);
@@ -476,6 +509,7 @@ void rmp_memory_destroy(struct rmp_memory *mem)
 {
 	WARN_ON(atomic_read(&mem->nr));
 	rmp_watch_exit(mem);
+	rmp_cache_exit(&mem->cache);
 	xa_destroy(&mem->handles);
 	put_pid(mem->pid);
 	rmp_user_put(mem->user);
@@ -547,6 +581,8 @@ void rmp_region_settled(struct rmp_region *region)
 
 	if (stale && region->segment)
 		rmp_segment_changed(region->segment);
+	if (region->cached)
+		rmp_cache_settled(region);
 	rmp_region_ops->settled();
 	/* The owner's pages stay; a buffer that is taken back does not. */
 	if (stale && region->dmabuf)

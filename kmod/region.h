@@ -9,6 +9,7 @@
 #include <linux/rmpool_netlink.h>
 #include <linux/rwsem.h>
 #include <linux/xarray.h>
+#include "cache.h"
 #include "device.h"
 
 struct rmp_segment;
@@ -25,7 +26,8 @@ struct rmp_user;
  * @lock: guards @tree; taken for writing to add and remove, for reading by
  *	look-ups
  * @tree: of &struct rmp_region.node, by address
- * @handles: regions by handle
+ * @handles: regions by handle, those of @cache as well
+ * @cache: those that were made for requests
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
@@ -39,6 +41,7 @@ struct rmp_memory {
 	struct rw_semaphore lock;
 	struct rb_root_cached tree;
 	struct xarray handles;
+	struct rmp_cache cache;
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;
@@ -57,12 +60,13 @@ struct rmp_memory {
  * @mem: the file's; lives as long as any region of it
  * @id: unique while loaded
  * @handle: of the file
- * @node: in the tree of its file: first and last byte
+ * @node: in the tree of its file, or of its cache: first and last byte
  * @addr: first byte, user address; of a dma-buf, what requests call it
  * @length: bytes
  * @access: RMPOOL_ACCESS_*
  * @strict: relaxed ordering is not wanted
  * @dmabuf: what it is a range of (dmabuf.c), or NULL: memory of the owner
+ * @cached: made for a request, see cache.c; the owner does not know of it
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
@@ -90,6 +94,7 @@ struct rmp_region {
 	u32 access;
 	bool strict;
 	struct rmp_dmabuf *dmabuf;
+	bool cached;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -118,6 +123,11 @@ struct rmp_region {
 	unsigned long suspect_to;
 	bool watched;
 	bool pinned;
+	/* and this to cache.c */
+	struct list_head cache_node;
+	atomic_t users;		/* requests that use it */
+	bool counted;		/* in the bytes of the cache */
+	bool leaving;
 };
 
 /**
@@ -164,6 +174,15 @@ void rmp_memory_destroy(struct rmp_memory *mem);
  */
 int rmp_region_add(struct rmp_memory *mem, struct rmpool_region_add *arg,
 		   struct rmp_segment *seg);
+
+/* By cache.c: the same, for memory of the owner that is not to be published. It has a
+ * handle that nobody is told, and is found by cache.c alone. Returns the region, for
+ * which the file has the reference.
+ */
+struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
+					 struct rmpool_region_add *arg);
+/* Gives that reference back: who uses the region keeps it. */
+void rmp_region_forget(struct rmp_region *region);
 
 /**
  * rmp_region_del - unregister one region

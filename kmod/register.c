@@ -43,7 +43,10 @@ static int register_one(struct rmp_file *file, struct rmpool_region_add *add)
 	} else if (add->offset) {
 		return -EINVAL;
 	}
-	ret = rmp_region_add(&file->mem, add, segment);
+	/* What is only kept for later must not stand in the way of it. */
+	do
+		ret = rmp_region_add(&file->mem, add, segment);
+	while (ret == -ENOMEM && rmp_cache_reclaim(&file->mem, add->length));
 	if (segment)
 		rmp_segment_put(segment);
 	return ret;
@@ -120,7 +123,7 @@ static void end_requests(struct rmp_file *file, const struct rmp_region_del *del
 	down_read(&file->mem.lock);
 	for (i = 0; i < nr; i++) {
 		region = xa_load(&file->mem.handles, dels[i].handle);
-		if (region) {
+		if (region && !region->cached) {
 			WRITE_ONCE(region->dead, true);
 			any = true;
 		}

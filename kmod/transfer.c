@@ -5,13 +5,14 @@
  * A batch is copied in once, in blocks. Each request is checked on the copy,
  * its local region and the remote one are looked up and referenced, and it is
  * queued to the flow of its peer; one that does not pass gets its error as its
- * completion and nothing else. Ring slots were reserved before. A synchronous
+ * completion and nothing else. A local region may be made on the way, if the request
+ * says so (cache.c). Ring slots were reserved before. A synchronous
  * batch collects its results in an rmp_batch and does not touch the ring.
  *
  * Locking: file->handles is read-held while a block is resolved, but not while
- * waiting for a peer. file->lock guards the list of the file's requests; it is
- * outer to flow->lock. Reports are made without locks, each by the one who set
- * req->reported or who ends the request.
+ * memory is pinned or a peer is waited for. file->lock guards the list of the
+ * file's requests; it is outer to flow->lock. Reports are made without locks, each
+ * by the one who set req->reported or who ends the request.
  *
  * Lifetime: a request has references on its file, peer, regions and batch until
  * rmp_request_end(). A batch lives until the submitter and all requests let go,
@@ -20,6 +21,7 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include "cancel.h"
 #include "flow.h"
 #include "ring.h"
 
@@ -93,8 +95,11 @@ static void request_free(struct rmp_request *req)
 {
 	struct rmp_file *file = req->file;
 
-	if (req->region)
+	if (req->region) {
+		if (req->region->cached)
+			rmp_cache_unuse(req->region);
 		rmp_region_put(req->region);
+	}
 	if (req->rr)
 		rmp_rregion_put(req->rr);
 	if (req->peer)
@@ -138,17 +143,19 @@ void rmp_request_end_list(struct list_head *done)
  * @batch: of a synchronous one
  * @ready: requests of @flow to be queued
  * @flow: of those, or NULL
- * @interrupted: a signal ended the wait for a peer
+ * @error: of the call: why the first region could not be made
+ * @interrupted: a signal ended a wait
  * @given_up: segment that did not answer: do not wait for it again
  * @start: jiffies
- * @limit: jiffies from @start: all waiting for peers together takes no longer
- *	than this, nor than the time-out of the request that waits
+ * @limit: jiffies from @start: all waiting together takes no longer than this, nor
+ *	than the time-out of the request that waits
  */
 struct rmp_submission {
 	struct rmp_file *file;
 	struct rmp_batch *batch;
 	struct list_head ready;
 	struct rmp_flow *flow;
+	struct rmpool_error *error;
 	bool interrupted;
 	u32 given_up;
 	unsigned long start;
@@ -172,7 +179,7 @@ static void submission_flush(struct rmp_submission *sub)
 
 static bool request_malformed(const struct rmpool_request *r)
 {
-	u32 i, bits = r->flags;
+	u32 i, bits = r->flags & ~RMPOOL_REQUEST_REGISTER;
 
 	for (i = 0; i < ARRAY_SIZE(r->reserved); i++)
 		bits |= r->reserved[i];
@@ -185,12 +192,60 @@ static u32 request_timeout_ms(const struct rmpool_request *r)
 	return r->timeout_ms ?: max(rmp_request_timeout, 1U);
 }
 
+/* Most jiffies from the start of the call that a request may wait. */
+static unsigned long request_wait(const struct rmp_submission *sub,
+				  const struct rmpool_request *r)
+{
+	return min(msecs_to_jiffies(request_timeout_ms(r)), sub->limit);
+}
+
+/* A region is made for the request: file->handles is given up meanwhile. */
+static struct rmp_region *make_local(struct rmp_submission *sub,
+				     const struct rmpool_request *r, u32 access)
+{
+	unsigned long spent = jiffies - sub->start, most = request_wait(sub, r);
+	struct rmpool_error error;
+	struct rmp_region *region;
+
+	/* What is ready must not wait for this one, nor this one for its end. */
+	up_read(&sub->file->handles);
+	submission_flush(sub);
+	region = rmp_cache_add(&sub->file->mem, r->local_addr, r->length, access,
+			       most - min(spent, most), &error);
+	down_read(&sub->file->handles);
+	if (region == ERR_PTR(-EINTR)) {
+		sub->interrupted = true;
+		return ERR_PTR(-ECANCELED);
+	}
+	if (IS_ERR(region) && !sub->error->reason)
+		*sub->error = error;
+	return region;
+}
+
+static struct rmp_region *find_local(struct rmp_submission *sub,
+				     const struct rmpool_request *r)
+{
+	u32 access = r->op == RMPOOL_OP_GET ? RMPOOL_ACCESS_LOCAL_WRITE : 0;
+	struct rmp_memory *mem = &sub->file->mem;
+	struct rmp_region *region, *cached;
+
+	down_read(&mem->lock);
+	region = rmp_region_find(mem, r->local_addr, r->length, access);
+	up_read(&mem->lock);
+	if (!(r->flags & RMPOOL_REQUEST_REGISTER) ||
+	    (region != ERR_PTR(-EFAULT) && region != ERR_PTR(-ERANGE) &&
+	     region != ERR_PTR(-EACCES)))
+		return region;
+	cached = rmp_cache_find(mem, r->local_addr, r->length, access);
+	return cached ?: make_local(sub, r, access);
+}
+
 /* The remote region; waits for the peer, once per call, if that may help. */
 static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 				       struct rmp_rseg *rseg,
 				       const struct rmpool_request *r)
 {
-	unsigned long spent = jiffies - sub->start, most;
+	unsigned long spent = jiffies - sub->start, most = request_wait(sub, r);
 	u32 access = r->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
 					      RMPOOL_ACCESS_REMOTE_READ;
 	struct rmp_rregion *rr;
@@ -198,7 +253,6 @@ static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 	rr = rmp_rseg_find(rseg, r->offset, r->length, access);
 	if (rr != ERR_PTR(-EAGAIN) && rr != ERR_PTR(-ENXIO))
 		return rr;
-	most = min(msecs_to_jiffies(request_timeout_ms(r)), sub->limit);
 	if (sub->given_up == r->segment || spent >= most)
 		return rr == ERR_PTR(-EAGAIN) ? ERR_PTR(-ENOTCONN) : rr;
 
@@ -224,27 +278,25 @@ static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 			   const struct rmpool_request *r)
 {
-	struct rmp_memory *mem = &sub->file->mem;
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
 	struct rmp_rseg *rseg;
 
 	if (request_malformed(r))
 		return -EINVAL;
-	rseg = xa_load(&sub->file->opens, r->segment);
-	if (!rseg)
+	if (!xa_load(&sub->file->opens, r->segment))
 		return -EBADF;
 	if (!r->length)
 		return 0;
 
-	down_read(&mem->lock);
-	region = rmp_region_find(mem, r->local_addr, r->length,
-				 r->op == RMPOOL_OP_GET ?
-				 RMPOOL_ACCESS_LOCAL_WRITE : 0);
-	up_read(&mem->lock);
+	region = find_local(sub, r);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	req->region = region;
+	/* It may have been closed while the region was made. */
+	rseg = xa_load(&sub->file->opens, r->segment);
+	if (!rseg)
+		return -EBADF;
 	/* Before the wait, in which the handle may become another's: the keys
 	 * of one peer must not be used with another.
 	 */
@@ -362,6 +414,7 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	struct rmp_submission sub = {
 		.file = file,
 		.ready = LIST_HEAD_INIT(sub.ready),
+		.error = &arg->error,
 		.start = jiffies,
 		.limit = MAX_JIFFY_OFFSET,
 	};
@@ -393,122 +446,6 @@ int rmp_transfer_submit(struct rmp_file *file, struct rmpool_submit *arg)
 	return arg->accepted ? 0 : ret;
 }
 
-/* ------------------------------------------------------------ ending early */
-
-/**
- * struct rmp_match - which requests of a file to end
- * @batch: those of it, or NULL
- * @cookie: those with it, if @by_cookie is set
- * @by_cookie: see there
- * @dead: those that use a region which is dead
- * @early: report those in flight at once, as unknown
- * @status: what they end with
- * @nr: out: how many will end that way
- */
-struct rmp_match {
-	struct rmp_batch *batch;
-	u64 cookie;
-	bool by_cookie;
-	bool dead;
-	bool early;
-	s32 status;
-	u32 nr;
-};
-
-static bool request_matches(const struct rmp_request *req,
-			    const struct rmp_match *m)
-{
-	return (!m->batch || req->batch == m->batch) &&
-	       (!m->dead || READ_ONCE(req->region->dead)) &&
-	       (!m->by_cookie || (!req->batch && req->cookie == m->cookie));
-}
-
-/* file->lock held. */
-static void end_one(struct rmp_request *req, struct rmp_match *m,
-		    struct list_head *done, struct list_head *early)
-{
-	struct rmp_flow *flow = req->flow;
-
-	spin_lock(&flow->lock);
-	/* Neither being queued just now nor being ended. What has failed already
-	 * keeps its status, but must not be waited for either.
-	 */
-	if (!list_empty(&req->active) && !req->reported &&
-	    (!req->status || m->early)) {
-		m->nr++;
-		if (rmp_flow_stop(req, m->status)) {
-			list_add_tail(&req->done_node, done);
-		} else if (m->early) {
-			req->reported = true;
-			req->inflight++;
-			list_add_tail(&req->done_node, early);
-		}
-	}
-	spin_unlock(&flow->lock);
-}
-
-static void end_matching(struct rmp_file *file, struct rmp_match *m)
-{
-	struct rmp_request marker = { .marker = true };
-	struct rmp_request *req, *next;
-	bool more = true;
-	u32 n;
-
-	spin_lock_bh(&file->lock);
-	list_add(&marker.file_node, &file->requests);
-	while (more) {
-		LIST_HEAD(done);
-		LIST_HEAD(early);
-
-		for (n = 0; n < RMP_SWEEP; n++) {
-			more = !list_is_last(&marker.file_node, &file->requests);
-			if (!more)
-				break;
-			req = list_next_entry(&marker, file_node);
-			list_move(&marker.file_node, &req->file_node);
-			if (!req->marker && request_matches(req, m))
-				end_one(req, m, &done, &early);
-		}
-		spin_unlock_bh(&file->lock);
-		list_for_each_entry_safe(req, next, &early, done_node) {
-			list_del_init(&req->done_node);
-			rmp_flow_report_early(req->flow, req);
-		}
-		rmp_request_end_list(&done);
-		cond_resched();
-		spin_lock_bh(&file->lock);
-	}
-	list_del(&marker.file_node);
-	spin_unlock_bh(&file->lock);
-}
-
-int rmp_transfer_cancel(struct rmp_file *file, struct rmpool_cancel *arg)
-{
-	struct rmp_match m = { .status = -ECANCELED };
-
-	if (arg->flags & ~RMPOOL_CANCEL_ALL)
-		return -EINVAL;
-	m.by_cookie = !(arg->flags & RMPOOL_CANCEL_ALL);
-	m.cookie = arg->cookie;
-	end_matching(file, &m);
-	arg->cancelled = m.nr;
-	return 0;
-}
-
-void rmp_transfer_cancel_dead(struct rmp_file *file)
-{
-	struct rmp_match m = { .status = -ESTALE, .dead = true };
-
-	end_matching(file, &m);
-}
-
-void rmp_transfer_kill(struct rmp_file *file)
-{
-	struct rmp_match m = { .status = -ECANCELED };
-
-	end_matching(file, &m);
-}
-
 /* --------------------------------------------------------------- synchronous */
 
 /* Waits for all; 0, -EINTR or -ETIMEDOUT. */
@@ -534,6 +471,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 	struct rmp_submission sub = {
 		.file = file,
 		.ready = LIST_HEAD_INIT(sub.ready),
+		.error = &arg->error,
 		.start = jiffies,
 		.limit = MAX_JIFFY_OFFSET,
 	};
@@ -568,7 +506,7 @@ int rmp_transfer_submit_sync(struct rmp_file *file,
 			.status = ret == -EINTR ? -ECANCELED : -ETIMEDOUT,
 		};
 
-		end_matching(file, &m);
+		rmp_transfer_end_early(file, &m);
 		/* What was just ending reports in a moment. */
 		wait_for_completion(&batch->done);
 	}

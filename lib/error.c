@@ -49,6 +49,8 @@ static const struct reason reasons[] = {
 	  "the limit of memory that may be registered on this node is reached" },
 	{ RMPOOL_REASON_DEVICE_PAGES, "device-pages",
 	  "the limit of pages of an RDMA device is reached" },
+	{ RMPOOL_REASON_CACHE, "cache",
+	  "the limit of memory that is registered for requests of one open file is reached" },
 	{ RMPOOL_REASON_LENGTH_ZERO, "length-zero", "the length is 0" },
 	{ RMPOOL_REASON_RANGE_WRAPS, "range-wraps",
 	  "the range runs past the end of what 64 bits can address" },
@@ -267,6 +269,17 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 		snprintf(out, size,
 			 "an RDMA device may have %" PRIu64 " pages (module parameter max_device_pages), %" PRIu64 " in use, %" PRIu64 " needed; huge pages need fewer",
 			 (uint64_t)e->limit, (uint64_t)e->used, (uint64_t)e->need);
+		return;
+	case RMPOOL_REASON_CACHE:
+		if (!e->limit) {
+			snprintf(out, size,
+				 "no memory is registered for requests (module parameter cache_mib is 0); register it first");
+			return;
+		}
+		snprintf(out, size,
+			 "one open file may have %s registered for requests (module parameter cache_mib), %s of it in use, %s needed; register memory before it is used",
+			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used),
+			 rmpl_bytes(e->need, need));
 		return;
 	case RMPOOL_REASON_REMOTE_KEYS:
 		snprintf(out, size,

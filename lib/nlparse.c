@@ -93,6 +93,12 @@ static const struct {
 	[RMPOOL_A_REGION_DEVICES] = U32,
 	[RMPOOL_A_REGION_STATE] = U32,
 	[RMPOOL_A_REGION_DMABUF] = { MNL_TYPE_FLAG, 0 },
+	[RMPOOL_A_REGION_CACHED] = { MNL_TYPE_FLAG, 0 },
+	[RMPOOL_A_NODE_CACHE_BYTES] = U64,
+	[RMPOOL_A_NODE_CACHE_HITS] = U64,
+	[RMPOOL_A_NODE_CACHE_MISSES] = U64,
+	[RMPOOL_A_NODE_CACHE_EVICTIONS] = U64,
+	[RMPOOL_A_NODE_CACHE_INVALIDATIONS] = U64,
 #undef U8
 #undef U32
 #undef U64
@@ -233,6 +239,11 @@ int rmpl_nl_parse_node(const struct nlmsghdr *nlh, struct rmpool_nl_node *node)
 		.version = text(&t, RMPOOL_A_NODE_VERSION),
 		.abi = u32(&t, RMPOOL_A_NODE_ABI),
 		.accept_any = u8(&t, RMPOOL_A_NODE_ACCEPT_ANY),
+		.cache_bytes = u64(&t, RMPOOL_A_NODE_CACHE_BYTES),
+		.cache_hits = u64(&t, RMPOOL_A_NODE_CACHE_HITS),
+		.cache_misses = u64(&t, RMPOOL_A_NODE_CACHE_MISSES),
+		.cache_evictions = u64(&t, RMPOOL_A_NODE_CACHE_EVICTIONS),
+		.cache_invalidations = u64(&t, RMPOOL_A_NODE_CACHE_INVALIDATIONS),
 	};
 	return 0;
 }
@@ -397,6 +408,7 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 		.mrs = u64(&t, RMPOOL_A_REGION_MRS),
 		.pages = u64(&t, RMPOOL_A_REGION_PAGES),
 		.dmabuf = t.attr[RMPOOL_A_REGION_DMABUF] != NULL,
+		.cached = t.attr[RMPOOL_A_REGION_CACHED] != NULL,
 	};
 	return 0;
 }

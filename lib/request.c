@@ -139,24 +139,41 @@ static uint32_t request_timeout(int timeout_ms)
 	return timeout_ms < 0 ? UINT32_MAX : (uint32_t)timeout_ms;
 }
 
-int rmpool_put(struct rmpool *pool, uint32_t segment, uint64_t offset,
-	       const void *addr, size_t length, int timeout_ms)
+int rmpool_put_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
+		     const void *addr, size_t length, uint16_t flags,
+		     int timeout_ms)
 {
 	struct rmpool_request request;
 
 	rmpool_prepare_put(&request, segment, offset, addr, length, 0);
+	request.flags = flags;
 	request.timeout_ms = request_timeout(timeout_ms);
 	return move(pool, &request, timeout_ms);
+}
+
+int rmpool_get_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
+		     void *addr, size_t length, uint16_t flags, int timeout_ms)
+{
+	struct rmpool_request request;
+
+	rmpool_prepare_get(&request, segment, offset, addr, length, 0);
+	request.flags = flags;
+	request.timeout_ms = request_timeout(timeout_ms);
+	return move(pool, &request, timeout_ms);
+}
+
+int rmpool_put(struct rmpool *pool, uint32_t segment, uint64_t offset,
+	       const void *addr, size_t length, int timeout_ms)
+{
+	return rmpool_put_flags(pool, segment, offset, addr, length, 0,
+				timeout_ms);
 }
 
 int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       void *addr, size_t length, int timeout_ms)
 {
-	struct rmpool_request request;
-
-	rmpool_prepare_get(&request, segment, offset, addr, length, 0);
-	request.timeout_ms = request_timeout(timeout_ms);
-	return move(pool, &request, timeout_ms);
+	return rmpool_get_flags(pool, segment, offset, addr, length, 0,
+				timeout_ms);
 }
 
 static bool has_ring(const struct rmpool *pool)

@@ -76,7 +76,8 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 		return 0;
 	}
 	table_cell(list->table, "%" PRIu64, region->id);
-	table_cell(list->table, "%s", region->segment_name);
+	table_cell(list->table, "%s", region->cached ? "(for requests)" :
+						       region->segment_name);
 	if (region->segment_id)
 		table_cell(list->table, "0x%" PRIx64, region->offset);
 	else
@@ -116,7 +117,8 @@ const struct command command_region_list = {
 	.summary = "List the memory that processes here have registered",
 	.detail =
 	"A region without a segment is local: only requests of its own process use\n"
-	"it. MRS are the memory regions that it takes on all its devices, PAGES the\n"
+	"it; the module made some of these for requests whose memory was not\n"
+	"registered, and gives them up when it needs room for others. MRS are the memory regions that it takes on all its devices, PAGES the\n"
 	"pages of those: a device has all chunks of a region, or, when it has no room\n"
 	"for that, some of them. KIND is memory of the process, or a dma-buf that it\n"
 	"has from an exporter. A region is stale when its process let go of the\n"

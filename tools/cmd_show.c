@@ -134,7 +134,7 @@ const struct command command_version = {
 
 static json_t *limits_json(const struct rmpool_info *info)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"memlock_bytes", json_u64(info->memlock),
 		"user_bytes", json_u64(info->user_limit),
 		"user_bytes_used", json_u64(info->user_pinned),
@@ -144,7 +144,8 @@ static json_t *limits_json(const struct rmpool_info *info)
 		"ring_entries", json_u64(info->ring_max),
 		"regions", json_u64(info->regions_max),
 		"segments", json_u64(info->segments_max),
-		"opened_segments", json_u64(info->opens_max)));
+		"opened_segments", json_u64(info->opens_max),
+		"cache_bytes", json_u64(info->cache_limit)));
 }
 
 static const char *node_text(const json_t *node, const char *key)
@@ -167,6 +168,25 @@ static void print_pinned(const char *name, uint64_t limit, uint64_t used, const 
 			    format_exact(size, sizeof(size), limit), in_use, parameter);
 }
 
+/* What is registered for requests whose memory was not. */
+static void print_cache(const json_t *cache)
+{
+	static const char *const counts[] = {
+		"hits", "misses", "evictions", "invalidations",
+	};
+	char text[160], size[UNITS_TEXT_MAX];
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 ", %" JSON_INTEGER_FORMAT " %s",
+					 json_integer_value(json_object_get(cache, counts[i])),
+					 counts[i]);
+	format_exact(size, sizeof(size),
+		     (uint64_t)json_integer_value(json_object_get(cache, "bytes")));
+	print_field("cache", "%s%s", size, text);
+}
+
 static void print_limits(const struct rmpool_info *info)
 {
 	char size[UNITS_TEXT_MAX];
@@ -179,6 +199,11 @@ static void print_limits(const struct rmpool_info *info)
 			    format_exact(size, sizeof(size), info->memlock));
 	print_pinned("user", info->user_limit, info->user_pinned, "max_user_mib");
 	print_pinned("node", info->node_limit, info->node_pinned, "max_pinned_mib");
+	if (info->cache_limit)
+		print_field("cache", "%s registered for requests, parameter cache_mib",
+			    format_exact(size, sizeof(size), info->cache_limit));
+	else
+		print_field("cache", "off, parameter cache_mib");
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);
 	print_field("regions", "%u", info->regions_max);
@@ -198,6 +223,7 @@ static void print_info(const struct module *module)
 		print_field("advertise", "%s", node_text(module->node, "advertise"));
 		print_field("accept", "%s", strcmp(node_text(module->node, "accept"), "any") ?
 			    "table (peers in the table)" : "any (whoever connects)");
+		print_cache(json_object_get(module->node, "cache"));
 	} else {
 		print_field("node", "%.63s", info->node_name);
 		print_field("uuid", "%s", format_uuid(uuid, sizeof(uuid), info->uuid));

@@ -97,12 +97,18 @@ json_t *describe_access(uint32_t access)
 
 json_t *describe_node(const struct rmpool_nl_node *node)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o}",
 		"name", json_text(node->name),
 		"uuid", uuid_json(node->uuid),
 		"listen", json_text(node->listen),
 		"advertise", json_text(node->advertise),
-		"accept", node->accept_any ? "any" : "table"));
+		"accept", node->accept_any ? "any" : "table",
+		"cache", json_pack("{s:o, s:o, s:o, s:o, s:o}",
+			"bytes", json_u64(node->cache_bytes),
+			"hits", json_u64(node->cache_hits),
+			"misses", json_u64(node->cache_misses),
+			"evictions", json_u64(node->cache_evictions),
+			"invalidations", json_u64(node->cache_invalidations))));
 }
 
 static json_t *describe_sizes(uint64_t sizes)
@@ -210,7 +216,7 @@ json_t *describe_segment(const struct rmpool_nl_segment *segment)
 json_t *describe_region(const struct rmpool_nl_region *region)
 {
 	json_t *object = need_memory(json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:b}",
 		"id", json_u64(region->id),
 		"segment", json_text(region->segment_name),
 		"segment_id", region->segment_id ? json_u64(region->segment_id) : json_null(),
@@ -222,7 +228,8 @@ json_t *describe_region(const struct rmpool_nl_region *region)
 		"memory_regions", json_u64(region->mrs),
 		"pages", json_u64(region->pages),
 		"dmabuf", (int)!!region->dmabuf,
-		"state", json_text(rmpool_region_state_name(region->state))));
+		"state", json_text(rmpool_region_state_name(region->state)),
+		"cached", (int)!!region->cached));
 
 	describe_owner(object, region->owner_pid, region->owner_uid);
 	return object;

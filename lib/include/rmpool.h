@@ -207,6 +207,16 @@ int rmpool_put(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       const void *addr, size_t length, int timeout_ms);
 int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       void *addr, size_t length, int timeout_ms);
+/*
+ * The same with RMPOOL_REQUEST_* in @flags. With RMPOOL_REQUEST_REGISTER the memory
+ * need not be registered: the module does that, and keeps it registered for further
+ * requests with this flag, up to a limit of the pool (rmpool_info()).
+ */
+int rmpool_put_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
+		     const void *addr, size_t length, uint16_t flags,
+		     int timeout_ms);
+int rmpool_get_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
+		     void *addr, size_t length, uint16_t flags, int timeout_ms);
 
 /*
  * Run up to RMPOOL_BATCH_MAX requests and wait for all of them. @results: @nr
@@ -219,7 +229,9 @@ int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
 		    uint32_t nr, struct rmpool_completion *results,
 		    int timeout_ms);
 
-/* Fill in a request; what is not an argument becomes 0. */
+/* Fill in a request; what is not an argument becomes 0. Its flags may be set
+ * afterwards.
+ */
 static inline void rmpool_prepare_put(struct rmpool_request *request,
 				      uint32_t segment, uint64_t offset,
 				      const void *addr, uint64_t length,
@@ -373,6 +385,12 @@ struct rmpool_nl_node {
 	const char *version;		/* of the module */
 	uint32_t abi;
 	uint32_t accept_any;		/* 1: peers not in the table may connect */
+	/* of requests with RMPOOL_REQUEST_REGISTER of all processes */
+	uint64_t cache_bytes;		/* registered for them now */
+	uint64_t cache_hits;		/* that found their memory registered */
+	uint64_t cache_misses;		/* for which it was to be registered */
+	uint64_t cache_evictions;	/* registrations given up for others */
+	uint64_t cache_invalidations;	/* whose owner let go of the memory */
 };
 
 struct rmpool_nl_device {
@@ -456,6 +474,7 @@ struct rmpool_nl_region {
 	uint64_t pages;			/* of those */
 	uint32_t state;			/* enum rmpool_region_state */
 	uint32_t dmabuf;		/* 1: of a dma-buf */
+	uint32_t cached;		/* 1: made for requests of its owner */
 };
 
 enum rmpool_nl_kind {

@@ -746,6 +746,27 @@ static int async_run(void)
 	return ret ? ret : data_check();
 }
 
+static void cached_setup(void)
+{
+	warm_setup();
+	need(connect_run(), "open");
+}
+
+/* Memory of each run is new, at an address where other memory was before. */
+static int cached_run(void)
+{
+	const uint16_t flags = RMPOOL_REQUEST_REGISTER;
+	const size_t length = (size_t)BATCH * PIECE;
+	int ret;
+
+	pattern_fill(memory, length, ++data_seed, 0);
+	ret = rmpool_put_flags(pool, opened, 0, memory, length, flags, open_ms());
+	memset(memory, 0, length);
+	if (!ret)
+		ret = rmpool_get_flags(pool, opened, 0, memory, length, flags, open_ms());
+	return ret ? ret : data_check();
+}
+
 /*
  * @setup, @teardown: around all of it. @ready, @undo: around each run. @run: what may
  * fail; must it not, @sure is set. @after: must be so after a run that went well.
@@ -785,6 +806,8 @@ static const struct operation operations[] = {
 	  data_teardown, false },
 	{ "sync", data_setup, NULL, sync_run, rails_wait, NULL, data_teardown, false },
 	{ "async", data_setup, NULL, async_run, rails_wait, NULL, data_teardown, false },
+	{ "cached", cached_setup, take_memory, cached_run, rails_wait, drop_memory,
+	  warm_teardown, false },
 };
 
 static const struct operation *operation_named(const char *name)

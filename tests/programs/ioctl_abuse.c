@@ -851,12 +851,13 @@ static void test_batches(volatile uint32_t *head, const volatile uint32_t *tail,
 	r[2].op = 255;
 	r[3].prio = 3;
 	r[4].prio = 255;
-	r[5].flags = 1;
-	r[6].flags = 0x8000;
+	r[5].flags = RMPOOL_REQUEST_REGISTER << 1;
+	r[6].flags = 0x8000 | RMPOOL_REQUEST_REGISTER;
 	for (i = 0; i < 5; i++)
 		r[7 + i].reserved[i] = 1U << (7 * i);
 	r[12].segment = 0;
 	r[13].segment = UINT32_MAX;
+	r[13].flags = RMPOOL_REQUEST_REGISTER;
 	r[14].length = 0;
 	r[14].segment = 5;
 	r[15].timeout_ms = UINT32_MAX;

@@ -91,7 +91,7 @@ static void make_requests(struct random *r, struct rmpool_request *to, uint32_t 
 		to[i].segment = handle(r);
 		to[i].op = (uint8_t)(1 + below(r, chance(r, 4) ? 255 : 2));
 		to[i].prio = (uint8_t)below(r, chance(r, 4) ? 255 : 3);
-		to[i].flags = (uint16_t)flags(r);
+		to[i].flags = (uint16_t)(flags(r) | (chance(r, 50) ? RMPOOL_REQUEST_REGISTER : 0));
 		to[i].timeout_ms = chance(r, 10) ? (uint32_t)number(r) : 1000;
 	}
 }

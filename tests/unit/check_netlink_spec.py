@@ -138,8 +138,9 @@ class Comparison:
         if len(puts) != len(re.findall(r"RMPOOL_A_", body)):
             raise LookupError(f"{function}(): an attribute is put in an unknown way")
         attrs = {name: PUT_TYPES[put] for put, name in puts}
-        if "rmp_nl_put_owner(" in body:
-            attrs |= self.filled("rmp_nl_put_owner")
+        for helper in ("rmp_nl_put_owner", "rmp_nl_put_cache"):
+            if f"{helper}(" in body:
+                attrs |= self.filled(helper)
         if "rmp_nl_put_rail(" in body:
             attrs |= {k: v for k, v in self.filled("rmp_nl_put_rail").items() if v == "nest"}
         return attrs

@@ -135,6 +135,7 @@ int rmpool_info(struct rmpool *pool, struct rmpool_info *info, size_t size)
 	info->user_limit = UINT64_MAX;
 	info->node_pinned = fake->pinned;
 	info->node_limit = 64ull << 30;
+	info->cache_limit = fake->cache_limit;
 	strcpy(info->node_name, "a");
 	strcpy(info->module_version, "0.1.0");
 	return 0;
@@ -361,6 +362,8 @@ static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 static const struct rmpool_nl_node this_node = {
 	.name = "a", .uuid = uuid, .listen = "v1:[::]:13579",
 	.advertise = "v1:10.77.0.1:13579", .version = "0.1.0", .abi = RMPOOL_ABI_VERSION,
+	.cache_bytes = 8 << 20, .cache_hits = 77, .cache_misses = 5, .cache_evictions = 3,
+	.cache_invalidations = 2,
 };
 
 static const uint8_t gid[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
@@ -401,6 +404,8 @@ static const struct rmpool_nl_region regions[] = {
 	  .chunks = 4, .devices = 2, .segment_id = 5, .segment_name = "kv", .mrs = 8, .pages = 4096,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 	{ .id = 2, .length = 12345, .chunks = 1, .devices = 2, .segment_name = "", .dmabuf = 1,
+	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	{ .id = 3, .length = 4096, .chunks = 1, .devices = 2, .segment_name = "", .cached = 1,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 };
 

@@ -180,12 +180,16 @@ static void test_info(void **state)
 	assert_has(result->out, "v1:[::]:13579");
 	assert_has(result->out, "none, 0 bytes in use");
 	assert_has(result->out, "(64 GiB), 0 bytes in use, parameter max_pinned_mib");
+	assert_has(result->out, "off, parameter cache_mib");
+	assert_has(result->out, "(8 MiB), 77 hits, 5 misses, 3 evictions, 2 invalidations");
+	fake->cache_limit = 256 << 20;
+	assert_has(tool_run("info")->out, "(256 MiB) registered for requests, parameter cache_mib");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
 							    "memlock_bytes")), 8 << 20);
 	assert_true(json_is_null(json_object_get(json_object_get(root, "limits"), "user_bytes")));
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
-							    "node_bytes")), 64ll << 30);
+							    "node_bytes")), 64LL << 30);
 	assert_true(json_is_null(json_object_get(json_object_get(root, "versions"),
 						 "mismatch")));
 	json_decref(root);

@@ -21,7 +21,7 @@ static const uint32_t reasons[] = {
 	RMPOOL_REASON_OPENS, RMPOOL_REASON_BATCH, RMPOOL_REASON_RING,
 	RMPOOL_REASON_DEVICE_MRS, RMPOOL_REASON_REMOTE_KEYS,
 	RMPOOL_REASON_USER_PINNED, RMPOOL_REASON_NODE_PINNED,
-	RMPOOL_REASON_DEVICE_PAGES, RMPOOL_REASON_ORDERING,
+	RMPOOL_REASON_DEVICE_PAGES, RMPOOL_REASON_CACHE, RMPOOL_REASON_ORDERING,
 	RMPOOL_REASON_LENGTH_ZERO, RMPOOL_REASON_RANGE_WRAPS,
 	RMPOOL_REASON_UNMAPPED, RMPOOL_REASON_OFFSET_TAKEN,
 	RMPOOL_REASON_NAME_TAKEN, RMPOOL_REASON_NAME_BAD,
@@ -97,6 +97,8 @@ static void limits_are_told_with_numbers(void **state)
 		  "x: 111 bytes may be registered on this node (module parameter max_pinned_mib), 55 bytes of it in use, 222 bytes needed" },
 		{ RMPOOL_REASON_DEVICE_PAGES,
 		  "x: an RDMA device may have 111 pages (module parameter max_device_pages), 55 in use, 222 needed; huge pages need fewer" },
+		{ RMPOOL_REASON_CACHE,
+		  "x: one open file may have 111 bytes registered for requests (module parameter cache_mib), 55 bytes of it in use, 222 bytes needed; register memory before it is used" },
 		{ RMPOOL_REASON_UNMAPPED,
 		  "x: the page at 0xde is not mapped or may not be accessed so" },
 		{ RMPOOL_REASON_DEVICE_MAPPING,
@@ -159,6 +161,10 @@ static void limits_without_numbers(void **state)
 	};
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
 	assert_non_null(strstr(rmpool_error(), "RLIMIT_MEMLOCK is 0 bytes"));
+	detail.reason = RMPOOL_REASON_CACHE;
+	rmpl_fail(EOPNOTSUPP, &detail, NULL, "x");
+	assert_string_equal(rmpool_error(),
+			    "x: no memory is registered for requests (module parameter cache_mib is 0); register it first");
 }
 
 static void unknown_reason_counts_as_none(void **state)

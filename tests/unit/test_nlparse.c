@@ -65,6 +65,11 @@ static void reads_the_node(void **state)
 	add_u8(&d, RMPOOL_A_NODE_ACCEPT_ANY, 1);
 	add_text(&d, RMPOOL_A_NODE_VERSION, "0.1.0");
 	add_u32(&d, RMPOOL_A_NODE_ABI, 1);
+	add_u64(&d, RMPOOL_A_NODE_CACHE_BYTES, 1ull << 33);
+	add_u64(&d, RMPOOL_A_NODE_CACHE_HITS, 1ull << 34);
+	add_u64(&d, RMPOOL_A_NODE_CACHE_MISSES, 3);
+	add_u64(&d, RMPOOL_A_NODE_CACHE_EVICTIONS, 2);
+	add_u64(&d, RMPOOL_A_NODE_CACHE_INVALIDATIONS, 1);
 	add_u64(&d, RMPOOL_A_MAX + 1, 42);		/* of a newer module */
 	add_u64(&d, 0x3fff, 42);
 	assert_int_equal(rmpl_nl_parse_node(message(&d), &node), 0);
@@ -75,6 +80,11 @@ static void reads_the_node(void **state)
 	assert_string_equal(node.version, "0.1.0");
 	assert_int_equal(node.abi, 1);
 	assert_int_equal(node.accept_any, 1);
+	assert_int_equal(node.cache_bytes, 1ull << 33);
+	assert_int_equal(node.cache_hits, 1ull << 34);
+	assert_int_equal(node.cache_misses, 3);
+	assert_int_equal(node.cache_evictions, 2);
+	assert_int_equal(node.cache_invalidations, 1);
 
 	/* what is absent is empty, never NULL */
 	d.length = 0;
@@ -273,6 +283,10 @@ static void reads_segments_and_regions(void **state)
 	assert_string_equal(region.segment_name, "data");
 	assert_int_equal(region.owner_pid, 99);
 	assert_int_equal(region.owner_uid, 1000);
+	assert_int_equal(region.cached, 0);
+	add_attr(&d, RMPOOL_A_REGION_CACHED, "", 0);
+	assert_int_equal(rmpl_nl_parse_region(message(&d), &region), 0);
+	assert_int_equal(region.cached, 1);
 }
 
 static const char *name_of(const struct rmpool_nl_event *e)

@@ -14,6 +14,7 @@ static int64_t seen_timeout;
 static struct rmpool_request seen_request;
 static struct rmpool_completion give;
 static int sync_error;
+static struct rmpool_error sync_detail;
 
 static int run_sync(unsigned long command, void *arg)
 {
@@ -40,6 +41,7 @@ static int run_sync(unsigned long command, void *arg)
 			results[i] = give;
 			results[i].cookie = requests[i].cookie;
 			sync->failed += give.status != 0;
+			sync->error = sync_detail;
 		}
 	return -sync_error;
 }
@@ -72,6 +74,16 @@ static void puts_and_gets(void **state)
 	assert_int_equal(rmpool_get(pool, 3, 0, memory, 100, -1), 0);
 	assert_int_equal(seen_request.timeout_ms, UINT32_MAX);
 	assert_true(seen_timeout < 0);
+
+	assert_int_equal(rmpool_put_flags(pool, 3, 4096, memory, 100, RMPOOL_REQUEST_REGISTER,
+					  2000), 0);
+	assert_int_equal(seen_request.op, RMPOOL_OP_PUT);
+	assert_int_equal(seen_request.offset, 4096);
+	assert_int_equal(seen_request.flags, RMPOOL_REQUEST_REGISTER);
+	assert_int_equal(seen_request.timeout_ms, 2000);
+	assert_int_equal(rmpool_get_flags(pool, 3, 4096, memory, 100, UINT16_MAX, 2000), 0);
+	assert_int_equal(seen_request.op, RMPOOL_OP_GET);
+	assert_int_equal(seen_request.flags, UINT16_MAX);
 	rmpool_close(pool);
 }
 
@@ -118,6 +130,28 @@ static void tells_why_a_put_failed(void **state)
 	assert_int_equal(rmpool_put(pool, 3, 5, memory, 65536, 10), -EFAULT);
 	assert_null(strstr(rmpool_error(), "may still use"));
 	sync_error = 0;
+	rmpool_close(pool);
+}
+
+/* Why memory could not be registered for a request is in the call. */
+static void tells_why_memory_was_not_registered(void **state)
+{
+	struct rmpool *pool = open_pool();
+
+	(void)state;
+	answer = run_sync;
+	give = (struct rmpool_completion){
+		.status = -EFAULT, .rail = RMPOOL_RAIL_NONE,
+	};
+	sync_detail = (struct rmpool_error){
+		.reason = RMPOOL_REASON_UNMAPPED, .need = 0xabc005,
+	};
+	assert_int_equal(rmpool_put_flags(pool, 3, 5, (void *)0xabc005, 4096,
+					  RMPOOL_REQUEST_REGISTER, 0), -EFAULT);
+	assert_string_equal(rmpool_error(),
+			    "put of 4 KiB at offset 5 of segment 3: the page at 0xabc005 is not mapped or may not be accessed so");
+	assert_int_equal(rmpool_error_detail()->reason, RMPOOL_REASON_UNMAPPED);
+	sync_detail = (struct rmpool_error){ .reason = RMPOOL_REASON_NONE };
 	rmpool_close(pool);
 }
 
@@ -408,6 +442,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(puts_and_gets),
 		cmocka_unit_test(tells_why_a_put_failed),
+		cmocka_unit_test(tells_why_memory_was_not_registered),
 		cmocka_unit_test(transfers),
 		cmocka_unit_test(uses_a_ring),
 		cmocka_unit_test(tells_why_there_is_no_ring),

@@ -61,6 +61,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_USER_PINNED = 9,	/* registered by one user, bytes */
 	RMPOOL_REASON_NODE_PINNED = 10,	/* registered by all, bytes */
 	RMPOOL_REASON_DEVICE_PAGES = 11, /* pages of memory regions of a device */
+	RMPOOL_REASON_CACHE = 12,	/* registered for requests of one file, bytes */
 	/* registration: .need is the address or length at fault */
 	RMPOOL_REASON_LENGTH_ZERO = 16,
 	RMPOOL_REASON_RANGE_WRAPS = 17,
@@ -130,6 +131,14 @@ struct rmpool_error {
  * @user_limit: most bytes that one user may pin, ~0 for no limit
  * @node_pinned: bytes pinned by all files
  * @node_limit: most bytes that all may pin, ~0 for no limit
+ * @cache_limit: most bytes that one file may have registered for requests with
+ *	RMPOOL_REQUEST_REGISTER, 0: such requests fail
+ * @cache_bytes: registered for requests of this file now; part of @pinned
+ * @cache_hits: requests of this file that found their memory registered so
+ * @cache_misses: requests for which memory was to be registered, whether it
+ *	succeeded or not
+ * @cache_evictions: registrations given up to make room for others
+ * @cache_invalidations: those given up since the owner let go of the memory
  */
 struct rmpool_info {
 	__u32 abi_version;
@@ -150,6 +159,12 @@ struct rmpool_info {
 	__u64 user_limit;
 	__u64 node_pinned;
 	__u64 node_limit;
+	__u64 cache_limit;
+	__u64 cache_bytes;
+	__u64 cache_hits;
+	__u64 cache_misses;
+	__u64 cache_evictions;
+	__u64 cache_invalidations;
 };
 
 /**
@@ -426,10 +441,17 @@ struct rmpool_segment_list {
 #define RMPOOL_CLASS_HIGH	1
 #define RMPOOL_CLASS_BULK	2
 
+/* As &struct rmpool_request.flags: if no region of the caller allows it, register the
+ * memory now, and keep it registered for further requests with this flag, until room
+ * is needed for others or the caller lets go of the memory. It is charged as any other.
+ */
+#define RMPOOL_REQUEST_REGISTER		0x1U
+
 /**
  * struct rmpool_request - one put or get
  * @cookie: comes back in the completion
- * @local_addr: within one registered region of this file
+ * @local_addr: within one registered region of this file, unless @flags has
+ *	RMPOOL_REQUEST_REGISTER
  * @length: bytes; the range must lie within one local region and within one
  *	region of the segment. A request of 0 bytes moves nothing and succeeds:
  *	@segment must be an opened one, @local_addr and @offset are not looked at
@@ -437,14 +459,21 @@ struct rmpool_segment_list {
  * @segment: handle from SEGMENT_OPEN
  * @op: RMPOOL_OP_PUT or RMPOOL_OP_GET
  * @prio: RMPOOL_CLASS_*
- * @flags: zero
+ * @flags: 0 or RMPOOL_REQUEST_REGISTER
  * @timeout_ms: after that many milliseconds the request ends with ETIMEDOUT
  *	at the latest; 0: the module's default
  * @reserved: zero
  *
  * The memory must not be reused before the completion is there, nor, where
- * RMPOOL_COMPLETION_UNKNOWN is set in it, before the region is unregistered.
- * Requests of one batch run in any order.
+ * RMPOOL_COMPLETION_UNKNOWN is set in it, before the region is unregistered, or, if it
+ * was registered for the request, before it is unmapped. Requests of one batch run in
+ * any order.
+ *
+ * With RMPOOL_REQUEST_REGISTER, whole pages are registered, of any kind that REGION_ADD
+ * takes: only to be read for a put, to be written for a get. That happens in the call
+ * that submits; it may wait for other requests to end when these use up
+ * &struct rmpool_info.cache_limit. Memory that lies in a stale region is not registered
+ * again: unregister the region.
  */
 struct rmpool_request {
 	__u64 cookie;
@@ -470,11 +499,15 @@ struct rmpool_request {
  * @bytes: known to be moved; not necessarily the first ones unless all are
  * @status: 0, or a negative errno:
  *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
- *	in a region), ERANGE (past the end of a local or remote region), ENXIO
+ *	in a region, or nothing that can be registered), ERANGE (past the end
+ *	of a local or remote region), ENXIO
  *	(no region at that offset of the segment), EACCES (no right), ESTALE
  *	(region or segment gone, or the owner of the memory let go of it),
  *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
- *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO
+ *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO;
+ *	with RMPOOL_REQUEST_REGISTER also ENOMEM (a limit, or out of memory),
+ *	EOPNOTSUPP (of a kind that cannot be registered, or the limit for such
+ *	requests is 0) and ENODEV (no usable device)
  * @flags: RMPOOL_COMPLETION_*
  * @wc_status: the verbs' status of the first slice that failed, or 0
  * @attempts: how many times a slice of it was posted again
@@ -500,7 +533,8 @@ struct rmpool_completion {
  * @accepted: out: how many were taken, from the first on; each of those has
  *	exactly one completion, the bad ones among them as well
  * @reserved: zero
- * @error: out
+ * @error: out: why the call failed, or, if it did not, why memory could not be
+ *	registered for the first of the requests for which that failed
  *
  * A completion slot is reserved for each request. When the ring has room for
  * a part only, that part is taken; when it has none, EAGAIN.
@@ -527,7 +561,7 @@ struct rmpool_submit {
  * @timeout_ns: ends the whole batch; negative: no limit
  * @failed: out: how many of them have a status other than 0
  * @reserved: zero
- * @error: out
+ * @error: out: as in &struct rmpool_submit
  *
  * Needs no ring and does not touch it. When a signal or the time-out ends the
  * wait, what was not posted is cancelled, the results are filled in as far as

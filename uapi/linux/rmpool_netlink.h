@@ -179,6 +179,14 @@ enum rmpool_attr {
 	RMPOOL_A_REGION_PAGES = 66,	/* u64: pages of those */
 	RMPOOL_A_REGION_STATE = 67,	/* u32, enum rmpool_region_state */
 	RMPOOL_A_REGION_DMABUF = 68,	/* flag: of a dma-buf */
+	RMPOOL_A_REGION_CACHED = 69,	/* flag: made for requests of its owner */
+
+	/* registered for requests of all processes, since the module was loaded */
+	RMPOOL_A_NODE_CACHE_BYTES = 70,	/* u64: now */
+	RMPOOL_A_NODE_CACHE_HITS = 71,	/* u64 */
+	RMPOOL_A_NODE_CACHE_MISSES = 72, /* u64 */
+	RMPOOL_A_NODE_CACHE_EVICTIONS = 73, /* u64 */
+	RMPOOL_A_NODE_CACHE_INVALIDATIONS = 74, /* u64 */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# vm: timeout=600 level=all kernels=6.1,6.12 mem=3072
+#
+# How fast single puts are from memory that was registered before, that was registered
+# for them and is kept so, and that is registered each time, also without rmpool.
+. "$RMPOOL_TREE/tests/vm/guest/lib.sh"
+. "$RMPOOL_TREE/tests/programs/steps.sh"
+
+mib=64 rounds=$(amount 5 7 21) port=7471
+check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
+barrier peers
+
+if [ "$VM" = b ]; then
+	serve place --size ${mib}M
+	putspeed serve $port $mib >"$TMP/verbs" &
+	verbs=$!
+	check "verbs listen" wait_until 20 says listening "$TMP/verbs"
+	barrier served
+	barrier over 550
+	# It has ended, unless the other side failed.
+	kill "$verbs" 2>/dev/null
+	kill -INT "$server"
+	wait "$server" "$verbs"
+	exit
+fi
+
+barrier served
+putspeed b/place "$PEER_IP0" $port $mib "$rounds" >"$TMP/speeds" || exit 1
+echo "MiB/s, median of $rounds"
+awk 'BEGIN { printf "%10s %12s %12s %12s %12s\n", "bytes", "registered", "cached", "each time",
+		    "verbs" }
+	{ printf "%10s %12s %12s %12s %12s\n", $1, $2, $3, $4, $5 }' "$TMP/speeds"
+
+at_least()	# NAME LEAST A B: A / B is at least that
+{
+	local ratio
+
+	ratio=$(awk -v a="$3" -v b="$4" 'BEGIN { printf "%.2f", a / b }')
+	echo "$1: $ratio"
+	if awk -v r="$ratio" -v l="$2" 'BEGIN { exit !(r >= l) }'; then
+		ok "$1"
+	else
+		not_ok "$1" "$ratio times"
+	fi
+}
+
+# Bounds are wide: these are single puts on emulated processors.
+while read -r bytes registered cached _ verbs <&3; do
+	at_least "$bytes bytes: kept as good as registered" 0.75 "$cached" "$registered"
+	at_least "$bytes bytes: not slower than ibv_reg_mr each time" 0.9 "$cached" "$verbs"
+done 3<"$TMP/speeds"
+same "sizes" 8 "$(wc -l <"$TMP/speeds")"
+barrier over
