@@ -13,7 +13,7 @@ if [ "$VM" = b ]; then
 	serve place --size 16M
 	barrier served
 	barrier over 360
-	kill -INT "$server"
+	kill "$server"
 	wait "$server"
 	exit
 fi

@@ -19,7 +19,7 @@ if [ "$VM" = b ]; then
 	barrier over 550
 	# It has ended, unless the other side failed.
 	kill "$verbs" 2>/dev/null
-	kill -INT "$server"
+	kill "$server"
 	wait "$server" "$verbs"
 	exit
 fi
