@@ -13,7 +13,7 @@ if [ "$VM" = b ]; then
 	serve place --size 4K
 	barrier served
 	barrier over 380
-	kill -INT "$server"
+	kill "$server"
 	wait "$server"
 else
 	barrier served

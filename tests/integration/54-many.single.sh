@@ -5,7 +5,7 @@
 # ones that a signal cuts short.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 
-regions=$(amount 10000 100000 100000)
+regions=$(amount 2000 10000 100000)
 lines=0
 
 # As check_lines; lines of the kernel's log are counted.
