@@ -178,8 +178,6 @@ static void rmp_device_announce(struct rmp_device *dev)
 
 	lockdep_assert_held(&rmp_event_lock);
 
-	if (READ_ONCE(dev->going))
-		return;
 	err = rmp_regqp_connect(dev);
 	if (err) {
 		/* No address yet: an event comes with it. */
@@ -404,14 +402,12 @@ int rmp_device_init(const struct rmp_device_ops *ops)
 		return err;
 	}
 
-	/* Devices that are there are in use when the module is loaded. Their work
-	 * items may be on the move, where flushing does not see them.
-	 */
+	/* Devices that are there are in use when the module is loaded. */
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		dev = rmp_device_get(i);
 		if (!dev)
 			continue;
-		rmp_device_refresh(&dev->refresh.work);
+		flush_delayed_work(&dev->refresh);
 		rmp_device_put(dev);
 	}
 	return 0;

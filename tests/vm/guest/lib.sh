@@ -34,11 +34,15 @@ network_state()
 
 not_ok()	# NAME WHY
 {
+	local again=
+
 	echo "not ok $1: $2"
-	# Once: what comes later looks as what went wrong first left it.
-	[ -e "$TMP/.not_ok" ] || network_state
+	[ ! -e "$TMP/.not_ok" ] || again=1
 	: >"$TMP/.not_ok"
 	vmctl not_ok "$1" "$2"
+	# Once: what comes later looks as what went wrong first left it. Last: to ask
+	# devices that hang takes as long as they do.
+	[ -n "$again" ] || network_state
 }
 
 skip()		# NAME WHY
