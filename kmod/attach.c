@@ -255,17 +255,14 @@ static void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
 		region->stuck = true;
 }
 
-/* Fills a mapping and publishes it. -EAGAIN when its device goes. */
+/* Publishes a mapping that was filled, or drops it: then it has an error already, its
+ * device goes (-EAGAIN), or the region has one there.
+ */
 static int rmp_map_publish(struct rmp_region *region, struct rmp_mapping *map,
-			   bool owner, struct rmpool_error *error)
+			   int err)
 {
 	u32 index = map->dev->index;
-	int err;
 
-	err = rmp_mapping_fill(map, region, owner, error);
-	/* What fails on a device that goes is not to be blamed. */
-	if (err && READ_ONCE(map->dev->going))
-		err = -EAGAIN;
 	if (err) {
 		rmp_map_drop(region, map);
 		return err;
@@ -288,7 +285,8 @@ static int rmp_map_publish(struct rmp_region *region, struct rmp_mapping *map,
 /* Maps an attached region on a device that came after it: all of it, or else what
  * no other device has.
  */
-static int rmp_region_map_late(struct rmp_region *region, u32 index, bool owner)
+static int rmp_region_map_late(struct rmp_region *region, u32 index,
+			       struct task_struct *owner)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
 	struct rmpool_error ignored;
@@ -319,18 +317,21 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index, bool owner)
 		rmp_map_drop(region, map);
 		return err;
 	}
-	err = rmp_map_publish(region, map, owner, &ignored);
+	err = rmp_mapping_fill(map, region, owner, &ignored);
+	err = rmp_map_publish(region, map, err);
 	return err == -EAGAIN ? 0 : err;
 }
 
 static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
+	int errs[RMP_DEVICES_MAX] = {};
 	struct rmpool_error unable = {};
 	struct rmp_mapping *map;
 	struct rmp_device *dev;
 	bool mapped = false;
 	int err = 0, ret;
+	u64 todo = 0;
 	u32 i;
 
 	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
@@ -348,17 +349,28 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 		err = rmp_maps_reserve(region, maps, error);
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (!maps[i] || (!err && maps[i]->mrs))
+			continue;
+		rmp_map_drop(region, maps[i]);
+		maps[i] = NULL;
+	}
+	if (err)
+		return err;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		todo += maps[i] ? maps[i]->mrs : 0;
+	atomic64_set(&region->chunks_done, 0);
+	WRITE_ONCE(region->chunks_todo, todo);
+
+	err = rmp_mappings_fill(maps, region, errs, error);
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		if (!maps[i])
 			continue;
-		if (err || !maps[i]->mrs) {
-			rmp_map_drop(region, maps[i]);
-			continue;
-		}
-		ret = rmp_map_publish(region, maps[i], true, error);
+		ret = rmp_map_publish(region, maps[i], err ?: errs[i]);
 		if (!ret)
 			mapped = true;
 		else if (ret != -EAGAIN || region->spread)
-			err = ret;
+			err = err ?: ret;
 	}
 	if (err || mapped)
 		return err;
@@ -369,7 +381,8 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 }
 
 /* Chunks that no device has any more, to those that are left. */
-static int rmp_region_cover(struct rmp_region *region, bool owner)
+static int rmp_region_cover(struct rmp_region *region,
+			    struct task_struct *owner)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	struct rmpool_error error = {};
@@ -405,9 +418,9 @@ static int rmp_region_catch_up(struct rmp_region *region)
 	if (mutex_lock_interruptible(&rmp_late_lock))
 		return -EINTR;
 	for (i = 0; i < RMP_DEVICES_MAX && err != -EINTR; i++)
-		err = rmp_region_map_late(region, i, true);
+		err = rmp_region_map_late(region, i, current);
 	if (err != -EINTR && region->spread)
-		err = rmp_region_cover(region, true);
+		err = rmp_region_cover(region, current);
 	mutex_unlock(&rmp_late_lock);
 	return err == -EINTR ? err : 0;
 }
@@ -483,91 +496,6 @@ void rmp_region_detach(struct rmp_region *region)
 	}
 }
 
-/* -------------------------------------------------------------------- look up */
-
-/* The chunk of a region on a device, if it is there; RCU is held. */
-static const struct rmp_chunk *rmp_region_chunk(const struct rmp_region *region,
-						u32 dev_index, u64 chunk)
-{
-	const struct rmp_mapping *map;
-
-	/* Pairs with the release in rmp_map_publish(). */
-	map = smp_load_acquire(&region->maps[dev_index]);
-	if (!map || chunk >= map->nr_chunks)
-		return NULL;
-	/* Pairs with the release in rmp_mapping_fill(). */
-	if (!smp_load_acquire(&map->chunks[chunk].ready))
-		return NULL;
-	return &map->chunks[chunk];
-}
-
-u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
-		     u64 *iova, u32 *lkey)
-{
-	u64 at = region->iova + pos;
-	u64 index = (at - region->iova_base) >> region->chunk_shift;
-	u64 end = region->iova_base + ((index + 1) << region->chunk_shift);
-	const struct rmp_chunk *chunk;
-	u64 left = 0;
-
-	rcu_read_lock();
-	chunk = pos < region->length ?
-		rmp_region_chunk(region, dev_index, index) : NULL;
-	if (chunk) {
-		*iova = at;
-		*lkey = chunk->lkey;
-		left = min(end - at, region->length - pos);
-	}
-	rcu_read_unlock();
-	return left;
-}
-
-u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
-{
-	const struct rmp_chunk *found;
-	u32 rkey;
-
-	rcu_read_lock();
-	found = rmp_region_chunk(region, dev_index, chunk);
-	rkey = found ? found->rkey : 0;
-	rcu_read_unlock();
-	return rkey;
-}
-
-bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
-{
-	const struct rmp_mapping *map;
-	bool has;
-
-	rcu_read_lock();
-	/* Pairs with the release in rmp_map_publish(). */
-	map = smp_load_acquire(&region->maps[dev_index]);
-	has = map && map->access & (IB_ACCESS_REMOTE_READ |
-				    IB_ACCESS_REMOTE_WRITE);
-	rcu_read_unlock();
-	return has;
-}
-
-void rmp_region_usage(const struct rmp_region *region,
-		      struct rmp_region_usage *usage)
-{
-	const struct rmp_mapping *map;
-	u32 i;
-
-	memset(usage, 0, sizeof(*usage));
-	rcu_read_lock();
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		/* Pairs with the release in rmp_map_publish(). */
-		map = smp_load_acquire(&region->maps[i]);
-		if (!map)
-			continue;
-		usage->devices++;
-		usage->mrs += READ_ONCE(map->mrs);
-		usage->pages += READ_ONCE(map->pages);
-	}
-	rcu_read_unlock();
-}
-
 /* -------------------------------------------------------------- device events */
 
 /* Whether devices that come or go matter to a region. */
@@ -597,7 +525,7 @@ void rmp_region_device_added(struct rmp_device *dev)
 	for (; (region = rmp_region_next(&id)); id++) {
 		if (rmp_region_wanted(region)) {
 			mutex_lock(&rmp_late_lock);
-			err = rmp_region_map_late(region, dev->index, false);
+			err = rmp_region_map_late(region, dev->index, NULL);
 			mutex_unlock(&rmp_late_lock);
 			if (err)
 				pr_warn_ratelimited("%s: region %llu not mapped: error %d\n",
@@ -643,7 +571,7 @@ void rmp_region_device_removed(struct rmp_device *dev)
 		mutex_lock(&rmp_late_lock);
 		rmp_map_drop(region, map);
 		if (region->spread && rmp_region_wanted(region))
-			rmp_region_cover(region, false);
+			rmp_region_cover(region, NULL);
 		mutex_unlock(&rmp_late_lock);
 		rmp_region_put(region);
 	}

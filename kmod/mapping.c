@@ -19,15 +19,21 @@
  *
  * On iWARP the target of a read would need remote write access as well.
  *
+ * Large regions are mapped on several devices at the same time, by work items that end
+ * before the registration does, and when a signal is pending for its process.
+ *
  * Locking: none of its own. A mapping has one writer: its maker until it is
  * published, then who holds rmp_late_lock of attach.c, and who takes it back. Ready
  * chunks do not change, readers look at @ready first.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include "fit.h"
 #include "capacity.h"
 #include "dmabuf.h"
@@ -36,6 +42,11 @@
 
 /* MRs registered with one call. */
 #define RMP_MAPPING_STEP	64U
+
+/* From so many pages on, a millisecond and more of work, devices are mapped beside each
+ * other.
+ */
+#define RMP_BESIDE_PAGES	1024UL
 
 /* Where a chunk is: device addresses, and pages of the region. */
 struct rmp_piece {
@@ -298,7 +309,8 @@ static bool rmp_chunk_unmap(struct rmp_mapping *map, struct rmp_chunk *chunk)
 
 /* Maps the @nr chunks in @todo and makes them ready. */
 static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
-			    const u32 *todo, u32 nr, bool owner,
+			    const u32 *todo, u32 nr,
+			    struct task_struct *owner,
 			    struct rmpool_error *error)
 {
 	struct ib_mr *mrs[RMP_MAPPING_STEP];
@@ -310,7 +322,7 @@ static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
 		cond_resched();
 		if (READ_ONCE(map->dev->going))
 			return -ENODEV;
-		if (owner && signal_pending(current))
+		if (owner && signal_pending(owner))
 			return -EINTR;
 		err = rmp_chunk_map(map, region, todo[i], error);
 		if (err)
@@ -332,7 +344,7 @@ static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
 }
 
 int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
-		     bool owner, struct rmpool_error *error)
+		     struct task_struct *owner, struct rmpool_error *error)
 {
 	u32 todo[RMP_MAPPING_STEP];
 	u32 i = 0, n;
@@ -348,10 +360,11 @@ int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
 			continue;
 		err = rmp_mapping_step(map, region, todo, n, owner, error);
 		if (err) {
-			if (!rmp_mapping_trim(map))
-				region->stuck = true;
-			return err;
+			rmp_mapping_trim(map);
+			/* What fails on a device that goes is not to be blamed. */
+			return READ_ONCE(map->dev->going) ? -EAGAIN : err;
 		}
+		atomic64_add(n, &region->chunks_done);
 	}
 	for (i = 0; i < map->nr_chunks; i++) {
 		cond_resched();
@@ -363,7 +376,104 @@ int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
 	return 0;
 }
 
-bool rmp_mapping_trim(struct rmp_mapping *map)
+/* One of several mappings that are filled at the same time. */
+struct rmp_filling {
+	struct work_struct work;
+	struct rmp_mapping *map;
+	struct rmp_region *region;
+	struct task_struct *owner;
+	struct mem_cgroup *memcg;
+	struct rmpool_error error;
+	int err;
+};
+
+static void rmp_filling_work(struct work_struct *work)
+{
+	struct rmp_filling *fill = container_of(work, struct rmp_filling, work);
+	struct mem_cgroup *old = set_active_memcg(fill->memcg);
+
+	fill->err = rmp_mapping_fill(fill->map, fill->region, fill->owner,
+				     &fill->error);
+	set_active_memcg(old);
+}
+
+/* The first in this process, the others beside it; what they take is the owner's. */
+static void rmp_fillings_run(struct rmp_filling *fills, u32 nr)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		fills[i].owner = current;
+		fills[i].memcg = memcg;
+		INIT_WORK(&fills[i].work, rmp_filling_work);
+		if (i)
+			queue_work(system_unbound_wq, &fills[i].work);
+	}
+	rmp_filling_work(&fills[0].work);
+	for (i = 1; i < nr; i++)
+		flush_work(&fills[i].work);
+	mem_cgroup_put(memcg);
+}
+
+static int rmp_mappings_fill_beside(struct rmp_mapping **maps,
+				    struct rmp_region *region, int *errs,
+				    struct rmpool_error *error)
+{
+	struct rmp_filling *fills, *fill;
+	int err = 0;
+	u32 i;
+
+	fills = kcalloc(RMP_DEVICES_MAX, sizeof(*fills), GFP_KERNEL_ACCOUNT);
+	if (!fills)
+		return -ENOMEM;
+	fill = fills;
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (!maps[i])
+			continue;
+		fill->region = region;
+		fill->map = maps[i];
+		fill++;
+	}
+	rmp_fillings_run(fills, fill - fills);
+
+	fill = fills;
+	for (i = 0; i < RMP_DEVICES_MAX; i++) {
+		if (!maps[i])
+			continue;
+		errs[i] = fill->err;
+		if (!err && fill->err && fill->err != -EAGAIN) {
+			err = fill->err;
+			*error = fill->error;
+		}
+		fill++;
+	}
+	kfree(fills);
+	return err;
+}
+
+int rmp_mappings_fill(struct rmp_mapping **maps, struct rmp_region *region,
+		      int *errs, struct rmpool_error *error)
+{
+	u32 i, nr = 0;
+	int err = 0;
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		nr += !!maps[i];
+	if (nr > 1 && region->nr_pages >= RMP_BESIDE_PAGES)
+		return rmp_mappings_fill_beside(maps, region, errs, error);
+
+	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
+		if (!maps[i])
+			continue;
+		errs[i] = rmp_mapping_fill(maps[i], region, current, error);
+		if (errs[i] != -EAGAIN)
+			err = errs[i];
+	}
+	return err;
+}
+
+void rmp_mapping_trim(struct rmp_mapping *map)
 {
 	struct rmp_chunk *chunk;
 	bool safe = true;
@@ -384,7 +494,6 @@ bool rmp_mapping_trim(struct rmp_mapping *map)
 		pr_warn_ratelimited("%s: memory regions could not be freed\n",
 				    dev_name(&map->dev->ibdev->dev));
 	}
-	return safe;
 }
 
 bool rmp_mapping_destroy(struct rmp_mapping *map)
@@ -396,9 +505,10 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 		map->chunks[i].ready = false;
 		cond_resched();
 	}
-	safe = rmp_mapping_trim(map);
+	rmp_mapping_trim(map);
+	safe = !map->stuck;
 	/* As long as a device may use them, the exporter keeps the addresses. */
-	if (map->link && !map->stuck)
+	if (map->link && safe)
 		rmp_dmabuf_unlink(map->link);
 	rmp_device_put(map->dev);
 	/* Dumps may still read its counts. */

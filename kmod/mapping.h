@@ -79,14 +79,20 @@ int rmp_mapping_reserve_all(struct rmp_mapping *map,
 			    const struct rmp_region *region,
 			    struct rmpool_error *error);
 /* Maps what there is room for: all of it, or nothing more than there was, and then
- * the room is given back. -ENODEV when the device goes, -EINTR when @owner says
- * that the owner waits for it and a signal is pending, -E2BIG as above, -ENOMEM
- * (with @error, if a limit was met), or what the device says. Sleeps.
+ * the room is given back. -EAGAIN when the device goes, -EINTR when @owner, who waits
+ * for it, has a signal pending (NULL: nobody waits), -E2BIG as above, -ENOMEM (with
+ * @error, if a limit was met), or what the device says. Sleeps.
  */
 int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
-		     bool owner, struct rmpool_error *error);
-/* Takes back what is not ready. False: the device may still reach it. */
-bool rmp_mapping_trim(struct rmp_mapping *map);
+		     struct task_struct *owner, struct rmpool_error *error);
+/* The same for a new region on all devices in @maps, by slot: @errs of each. Returns the
+ * first error but -EAGAIN, with @error; after it, some may not have been filled. In the
+ * owner's process.
+ */
+int rmp_mappings_fill(struct rmp_mapping **maps, struct rmp_region *region,
+		      int *errs, struct rmpool_error *error);
+/* Takes back what is not ready. */
+void rmp_mapping_trim(struct rmp_mapping *map);
 /* Returns when the device cannot reach the memory any more; false: it may. */
 bool rmp_mapping_destroy(struct rmp_mapping *map);
 

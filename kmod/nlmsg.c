@@ -255,6 +255,8 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		       const struct rmp_region *region)
 {
 	struct rmp_segment *segment = READ_ONCE(region->segment);
+	u32 percent = rmp_region_percent(region);
+	bool ready = percent == 100;
 	struct rmp_region_usage usage;
 	struct sk_buff *skb = msg->skb;
 	void *hdr;
@@ -272,8 +274,8 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		(segment &&
 		 (nla_put_string(skb, RMPOOL_A_SEGMENT_NAME, segment->name) ||
 		  nla_put_u32(skb, RMPOOL_A_SEGMENT_ID, segment->id) ||
-		  rmp_nl_put_u64(skb, RMPOOL_A_REGION_OFFSET,
-				 READ_ONCE(region->offset)))) ||
+		  (ready && rmp_nl_put_u64(skb, RMPOOL_A_REGION_OFFSET,
+					   READ_ONCE(region->offset))))) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_LENGTH, region->length) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_ACCESS, region->access) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_CHUNKS, region->nr_chunks) ||
@@ -281,7 +283,9 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_MRS, usage.mrs) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_PAGES, usage.pages) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_STATE,
-			    READ_ONCE(region->state)) ||
+			    ready ? READ_ONCE(region->state) :
+				    RMPOOL_REGION_REGISTERING) ||
+		(!ready && nla_put_u32(skb, RMPOOL_A_REGION_PERCENT, percent)) ||
 		(region->dmabuf &&
 		 nla_put_flag(skb, RMPOOL_A_REGION_DMABUF)) ||
 		(region->cached && nla_put_flag(skb, RMPOOL_A_REGION_CACHED)) ||

@@ -20,7 +20,8 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write,
 	unsigned long at;
 	long n;
 
-	for (*pinned = 0; *pinned < nr; *pinned += n) {
+	/* Others look at how far it is. */
+	for (*pinned = 0; *pinned < nr; WRITE_ONCE(*pinned, *pinned + n)) {
 		if (signal_pending(current))
 			return -EINTR;
 		at = addr + (*pinned << PAGE_SHIFT);

@@ -558,6 +558,19 @@ struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 	return ERR_PTR(err);
 }
 
+u32 rmp_region_percent(const struct rmp_region *region)
+{
+	u64 todo = READ_ONCE(region->chunks_todo);
+	u64 done = atomic64_read(&region->chunks_done);
+	u64 pinned = READ_ONCE(region->nr_pinned);
+
+	/* Without a handle it is still being made. */
+	if (READ_ONCE(region->handle))
+		return 100;
+	return (region->dmabuf ? 50 : pinned * 50 / region->nr_pages) +
+	       (todo ? min(done, todo) * 49 / todo : 0);
+}
+
 int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 		    void *arg)
 {
@@ -566,9 +579,7 @@ int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 	int ret = 0;
 
 	for (; !ret && (region = rmp_region_next(&id)); id++) {
-		/* Without a handle it is still being made. */
-		if (READ_ONCE(region->handle))
-			ret = fn(region, arg);
+		ret = fn(region, arg);
 		rmp_region_put(region);
 		cond_resched();
 	}

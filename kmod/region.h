@@ -110,6 +110,8 @@ struct rmp_region {
 	struct page **pages;	/* of a buffer: NULL until there is use for them */
 	unsigned long nr_pages;
 	unsigned long nr_pinned;
+	u64 chunks_todo;	/* to be mapped, on all devices */
+	atomic64_t chunks_done;
 	u32 page_shift;
 	bool attached;
 	bool spread;
@@ -279,7 +281,12 @@ void rmp_region_usage(const struct rmp_region *region,
 void rmp_region_device_added(struct rmp_device *dev);
 void rmp_region_device_removed(struct rmp_device *dev);
 
-/* Calls @fn for each region of the node until it returns non-zero, in order of
+/* How far a region is that is being made, in per cent: pinning is the first half, mapping
+ * the second. 100 once it is registered.
+ */
+u32 rmp_region_percent(const struct rmp_region *region);
+
+/* Calls @fn for each region of the node, also those being made, until it returns non-zero, in order of
  * id, beginning with id @from. Sleeps; the region is referenced meanwhile.
  */
 int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),

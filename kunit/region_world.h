@@ -16,6 +16,7 @@
 #include "region.c"
 #include "cache.c"
 #include "attach.c"
+#include "chunk.c"
 #include "fit.c"
 #include "capacity.c"
 

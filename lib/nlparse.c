@@ -94,6 +94,7 @@ static const struct {
 	[RMPOOL_A_REGION_STATE] = U32,
 	[RMPOOL_A_REGION_DMABUF] = { MNL_TYPE_FLAG, 0 },
 	[RMPOOL_A_REGION_CACHED] = { MNL_TYPE_FLAG, 0 },
+	[RMPOOL_A_REGION_PERCENT] = U32,
 	[RMPOOL_A_NODE_CACHE_BYTES] = U64,
 	[RMPOOL_A_NODE_CACHE_HITS] = U64,
 	[RMPOOL_A_NODE_CACHE_MISSES] = U64,
@@ -409,6 +410,8 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 		.pages = u64(&t, RMPOOL_A_REGION_PAGES),
 		.dmabuf = t.attr[RMPOOL_A_REGION_DMABUF] != NULL,
 		.cached = t.attr[RMPOOL_A_REGION_CACHED] != NULL,
+		.percent = t.attr[RMPOOL_A_REGION_PERCENT] ?
+			   u32(&t, RMPOOL_A_REGION_PERCENT) : 100,
 	};
 	return 0;
 }

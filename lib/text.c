@@ -151,6 +151,7 @@ const char *rmpool_region_state_name(uint32_t state)
 		[RMPOOL_REGION_ACTIVE] = "active",
 		[RMPOOL_REGION_SUSPECT] = "suspect",
 		[RMPOOL_REGION_STALE] = "stale",
+		[RMPOOL_REGION_REGISTERING] = "registering",
 	};
 
 	return NAME_OF(names, state);

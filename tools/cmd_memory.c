@@ -78,7 +78,7 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 	table_cell(list->table, "%" PRIu64, region->id);
 	table_cell(list->table, "%s", region->cached ? "(for requests)" :
 						       region->segment_name);
-	if (region->segment_id)
+	if (region->segment_id && region->percent == 100)
 		table_cell(list->table, "0x%" PRIx64, region->offset);
 	else
 		table_cell(list->table, "-");
@@ -89,7 +89,11 @@ static int add_region(const struct rmpool_nl_region *region, void *arg)
 	table_cell(list->table, "%" PRIu64, region->mrs);
 	table_cell(list->table, "%" PRIu64, region->pages);
 	table_cell(list->table, "%s", region->dmabuf ? "dma-buf" : "memory");
-	table_cell(list->table, "%s", rmpool_region_state_name(region->state));
+	if (region->percent < 100)
+		table_cell(list->table, "%s %u%%", rmpool_region_state_name(region->state),
+			   region->percent);
+	else
+		table_cell(list->table, "%s", rmpool_region_state_name(region->state));
 	add_owner(list->table, region->owner_pid, region->owner_uid);
 	return 0;
 }
@@ -118,9 +122,10 @@ const struct command command_region_list = {
 	.detail =
 	"A region without a segment is local: only requests of its own process use\n"
 	"it; the module made some of these for requests whose memory was not\n"
-	"registered, and gives them up when it needs room for others. MRS are the memory regions that it takes on all its devices, PAGES the\n"
-	"pages of those: a device has all chunks of a region, or, when it has no room\n"
-	"for that, some of them. KIND is memory of the process, or a dma-buf that it\n"
+	"registered, and gives them up when it needs room for others. MRS are the\n"
+	"memory regions that it takes on all its devices, PAGES the pages of those: a\n"
+	"device has all chunks of a region, or, when it has no room for that, some of\n"
+	"them. While a region is being registered, STATE tells how far that is. KIND is memory of the process, or a dma-buf that it\n"
 	"has from an exporter. A region is stale when its process let go of the\n"
 	"memory, by munmap() for instance: put and get fail with ESTALE, and its pages\n"
 	"stay pinned until it is unregistered. One that is suspect is being looked at.\n"

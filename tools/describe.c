@@ -216,11 +216,12 @@ json_t *describe_segment(const struct rmpool_nl_segment *segment)
 json_t *describe_region(const struct rmpool_nl_region *region)
 {
 	json_t *object = need_memory(json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:b}",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:b, s:o}",
 		"id", json_u64(region->id),
 		"segment", json_text(region->segment_name),
 		"segment_id", region->segment_id ? json_u64(region->segment_id) : json_null(),
-		"offset", region->segment_id ? json_u64(region->offset) : json_null(),
+		"offset", region->segment_id && region->percent == 100 ?
+			  json_u64(region->offset) : json_null(),
 		"bytes", json_u64(region->length),
 		"access", describe_access(region->access),
 		"chunks", json_u64(region->chunks),
@@ -229,7 +230,8 @@ json_t *describe_region(const struct rmpool_nl_region *region)
 		"pages", json_u64(region->pages),
 		"dmabuf", (int)!!region->dmabuf,
 		"state", json_text(rmpool_region_state_name(region->state)),
-		"cached", (int)!!region->cached));
+		"cached", (int)!!region->cached,
+		"percent", json_u64(region->percent)));
 
 	describe_owner(object, region->owner_pid, region->owner_uid);
 	return object;

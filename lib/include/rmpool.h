@@ -475,6 +475,7 @@ struct rmpool_nl_region {
 	uint32_t state;			/* enum rmpool_region_state */
 	uint32_t dmabuf;		/* 1: of a dma-buf */
 	uint32_t cached;		/* 1: made for requests of its owner */
+	uint32_t percent;		/* how far registering it is; 100: done */
 };
 
 enum rmpool_nl_kind {

@@ -22,6 +22,7 @@ counted()	# NAME COMMAND...
 module_load "max_regions=$((regions + 500))" || exit 1
 counted "regions" many regions "$regions"
 counted "large" many interrupt "$(amount 2048 4096 4096)"
+check_lines "progress" many progress "$(amount 1024 2048 4096)"
 module_unload && module_load "max_regions=$regions" || exit 1
 counted "limit" many limit "$regions"
 if [ $lines -le 5 ]; then

@@ -8,6 +8,7 @@
  *	many lookup N NODE/SEGMENT
  *				what it costs to find one of 1,000, 10,000 and N
  *	many interrupt MIB	registering is ended by a signal, at several moments
+ *	many progress MIB	others see how far it is
  *
  * Regions are of one page each.
  */
@@ -531,6 +532,56 @@ static void test_interrupt(bool killed)
 	test_end(&t);
 }
 
+/* --------------------------------------------------------------- how far one is */
+
+struct progress {
+	uint32_t last;
+	unsigned int steps;	/* times that it was another, below 100 */
+	bool back;
+	bool wrong;
+};
+
+static int see_progress(const struct rmpool_nl_region *r, void *arg)
+{
+	struct progress *p = arg;
+
+	if (r->owner_pid != (uint32_t)getpid())
+		return 0;
+	p->back |= r->percent < p->last;
+	p->wrong |= r->length != big.size || r->percent > 100 ||
+		    (r->state == RMPOOL_REGION_REGISTERING) != (r->percent < 100);
+	p->steps += r->percent != p->last && r->percent < 100;
+	p->last = r->percent;
+	return 0;
+}
+
+static void test_progress(void)
+{
+	struct test t = { .name = "others see how far a large registration is" };
+	struct progress p = { .last = 0 };
+	struct rmpool_nl *nl;
+	pthread_t thread;
+
+	pool_open();
+	unmap_pages();
+	atomic_store(&big.result, 1);
+	if (rmpool_nl_open(&nl))
+		give_up("%s", rmpool_error());
+	if (pthread_create(&thread, NULL, register_big, NULL))
+		give_up("no thread");
+	while (atomic_load(&big.result) == 1)
+		if (rmpool_nl_regions(nl, see_progress, &p))
+			give_up("%s", rmpool_error());
+	pthread_join(thread, NULL);
+	rmpool_nl_close(nl);
+	printf("%u steps seen, up to %u %%\n", p.steps, p.last);
+	expect(&t, !big.result, "%s", strerror(-big.result));
+	expect(&t, p.steps >= 5, "%u steps", p.steps);
+	expect(&t, !p.back && !p.wrong, "back: %d, wrong: %d", p.back, p.wrong);
+	rmpool_close(pool);
+	test_end(&t);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc >= 3 ? argv[1] : "";
@@ -539,6 +590,9 @@ int main(int argc, char **argv)
 		map_big(argument(argv[2], 64, 1 << 20) / 64 * 64);
 		test_interrupt(false);
 		test_interrupt(true);
+	} else if (!strcmp(what, "progress")) {
+		map_big(argument(argv[2], 64, 1 << 20) / 64 * 64);
+		test_progress();
 	} else if (!strcmp(what, "regions")) {
 		uint32_t nr = (uint32_t)argument(argv[2], 1000, 1000000);
 

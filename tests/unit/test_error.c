@@ -252,7 +252,7 @@ static void names_of_numbers(void **state)
 			    "unknown");
 	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_ACTIVE), "active");
 	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STALE), "stale");
-	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STALE + 1),
+	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_REGISTERING + 1),
 			    "unknown");
 	assert_string_equal(rmpool_port_state_name(4), "active");
 	assert_string_equal(rmpool_port_state_name(0), "unknown");

@@ -284,9 +284,12 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(region.owner_pid, 99);
 	assert_int_equal(region.owner_uid, 1000);
 	assert_int_equal(region.cached, 0);
+	assert_int_equal(region.percent, 100);
+	add_u32(&d, RMPOOL_A_REGION_PERCENT, 62);
 	add_attr(&d, RMPOOL_A_REGION_CACHED, "", 0);
 	assert_int_equal(rmpl_nl_parse_region(message(&d), &region), 0);
 	assert_int_equal(region.cached, 1);
+	assert_int_equal(region.percent, 62);
 }
 
 static const char *name_of(const struct rmpool_nl_event *e)

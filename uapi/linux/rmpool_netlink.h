@@ -85,6 +85,7 @@ enum rmpool_region_state {
 	RMPOOL_REGION_ACTIVE = 0,
 	RMPOOL_REGION_SUSPECT = 1,	/* being looked at; requests wait */
 	RMPOOL_REGION_STALE = 2,	/* its owner let go of the memory */
+	RMPOOL_REGION_REGISTERING = 3,	/* not there yet, see RMPOOL_A_REGION_PERCENT */
 };
 
 /* RMPOOL_A_DEVICE_ORDERING: relaxed ordering in the memory regions of a device */
@@ -187,6 +188,8 @@ enum rmpool_attr {
 	RMPOOL_A_NODE_CACHE_MISSES = 72, /* u64 */
 	RMPOOL_A_NODE_CACHE_EVICTIONS = 73, /* u64 */
 	RMPOOL_A_NODE_CACHE_INVALIDATIONS = 74, /* u64 */
+
+	RMPOOL_A_REGION_PERCENT = 75,	/* u32: how far registering it is */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
