@@ -284,7 +284,7 @@ int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		rmp_nl_put_u64(skb, RMPOOL_A_REGION_PAGES, usage.pages) ||
 		nla_put_u32(skb, RMPOOL_A_REGION_STATE,
 			    ready ? READ_ONCE(region->state) :
-				    RMPOOL_REGION_REGISTERING) ||
+				    RMPOOL_REGION_STATE_REGISTERING) ||
 		(!ready && nla_put_u32(skb, RMPOOL_A_REGION_PERCENT, percent)) ||
 		(region->dmabuf &&
 		 nla_put_flag(skb, RMPOOL_A_REGION_DMABUF)) ||

@@ -146,13 +146,13 @@ struct rmp_region_ops {
  */
 static inline bool rmp_region_suspect(const struct rmp_region *region)
 {
-	return READ_ONCE(region->state) == RMPOOL_REGION_SUSPECT;
+	return READ_ONCE(region->state) == RMPOOL_REGION_STATE_SUSPECT;
 }
 
 /* The owner let go of its pages; stays so until it is unregistered. */
 static inline bool rmp_region_stale(const struct rmp_region *region)
 {
-	return READ_ONCE(region->state) == RMPOOL_REGION_STALE;
+	return READ_ONCE(region->state) == RMPOOL_REGION_STATE_STALE;
 }
 
 int rmp_region_init(const struct rmp_region_ops *ops);
@@ -286,8 +286,9 @@ void rmp_region_device_removed(struct rmp_device *dev);
  */
 u32 rmp_region_percent(const struct rmp_region *region);
 
-/* Calls @fn for each region of the node, also those being made, until it returns non-zero, in order of
- * id, beginning with id @from. Sleeps; the region is referenced meanwhile.
+/* Calls @fn for each region of the node, also those being made, until it returns
+ * non-zero, in order of id, beginning with id @from. Sleeps; the region is referenced
+ * meanwhile.
  */
 int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 		    void *arg);

@@ -61,13 +61,13 @@ static void watch_suspect(struct rmp_region *region, u64 start, u64 end)
 	if (end < first + ((u64)to << PAGE_SHIFT))
 		to = PAGE_ALIGN(end - first) >> PAGE_SHIFT;
 
-	if (region->state == RMPOOL_REGION_SUSPECT) {
+	if (region->state == RMPOOL_REGION_STATE_SUSPECT) {
 		from = min(from, region->suspect_from);
 		to = max(to, region->suspect_to);
 	}
 	region->suspect_from = from;
 	region->suspect_to = to;
-	WRITE_ONCE(region->state, RMPOOL_REGION_SUSPECT);
+	WRITE_ONCE(region->state, RMPOOL_REGION_STATE_SUSPECT);
 }
 
 static bool watch_event(struct mmu_interval_notifier *watch,
@@ -100,9 +100,9 @@ static bool watch_event(struct mmu_interval_notifier *watch,
 
 	spin_lock(&mem->watch_lock);
 	mmu_interval_set_seq(watch, seq);
-	if (region->state != RMPOOL_REGION_STALE) {
+	if (region->state != RMPOOL_REGION_STATE_STALE) {
 		if (unmapped)
-			WRITE_ONCE(region->state, RMPOOL_REGION_STALE);
+			WRITE_ONCE(region->state, RMPOOL_REGION_STATE_STALE);
 		else
 			watch_suspect(region, range->start, range->end);
 		watch_enqueue(region);
@@ -173,7 +173,7 @@ static bool watch_settle(struct rmp_region *region)
 	from = region->suspect_from;
 	to = region->suspect_to;
 	spin_unlock(&mem->watch_lock);
-	if (state != RMPOOL_REGION_SUSPECT)
+	if (state != RMPOOL_REGION_STATE_SUSPECT)
 		return true;
 
 	/* Without users all of it is gone, or just going. */
@@ -188,9 +188,9 @@ static bool watch_settle(struct rmp_region *region)
 		spin_unlock(&mem->watch_lock);
 		return false;
 	}
-	if (region->state == RMPOOL_REGION_SUSPECT)
-		WRITE_ONCE(region->state, same ? RMPOOL_REGION_ACTIVE :
-						 RMPOOL_REGION_STALE);
+	if (region->state == RMPOOL_REGION_STATE_SUSPECT)
+		WRITE_ONCE(region->state, same ? RMPOOL_REGION_STATE_ACTIVE :
+						 RMPOOL_REGION_STATE_STALE);
 	spin_unlock(&mem->watch_lock);
 	return true;
 }
@@ -243,7 +243,7 @@ void rmp_watch_pinned(struct rmp_region *region)
 
 	spin_lock(&mem->watch_lock);
 	region->pinned = true;
-	if (region->state != RMPOOL_REGION_ACTIVE)
+	if (region->state != RMPOOL_REGION_STATE_ACTIVE)
 		watch_enqueue(region);
 	spin_unlock(&mem->watch_lock);
 }
@@ -253,8 +253,8 @@ void rmp_watch_lost(struct rmp_region *region)
 	struct rmp_memory *mem = region->mem;
 
 	spin_lock(&mem->watch_lock);
-	if (region->state != RMPOOL_REGION_STALE) {
-		WRITE_ONCE(region->state, RMPOOL_REGION_STALE);
+	if (region->state != RMPOOL_REGION_STATE_STALE) {
+		WRITE_ONCE(region->state, RMPOOL_REGION_STATE_STALE);
 		watch_enqueue(region);
 	}
 	spin_unlock(&mem->watch_lock);

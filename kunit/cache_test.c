@@ -243,17 +243,17 @@ static void test_let_go_of(struct kunit *test)
 
 	old = add(test, BASE, PAGE_SIZE, TO_WRITE);
 	/* It may be the right one, or not: neither used nor made anew. */
-	old->state = RMPOOL_REGION_SUSPECT;
+	old->state = RMPOOL_REGION_STATE_SUSPECT;
 	KUNIT_EXPECT_NULL(test, look(BASE, 1, 0));
 	new = add_within(BASE, 1, 0, 2, &error);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(new), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, error.reason, RMPOOL_REASON_NONE);
-	old->state = RMPOOL_REGION_ACTIVE;
+	old->state = RMPOOL_REGION_STATE_ACTIVE;
 	rmp_region_settled(old);
 	KUNIT_EXPECT_TRUE(test, there(BASE, 1, 0));
 
 	/* The next one that comes does not meet it, and does not wait for word. */
-	old->state = RMPOOL_REGION_STALE;
+	old->state = RMPOOL_REGION_STATE_STALE;
 	new = add(test, BASE, 1, 0);
 	KUNIT_EXPECT_PTR_NE(test, old, new);
 	KUNIT_EXPECT_EQ(test, count(RMP_CACHE_INVALIDATIONS), 1);
@@ -267,7 +267,7 @@ static void test_let_go_of(struct kunit *test)
 
 	/* With word of it, nobody needs to come. */
 	done(new);
-	new->state = RMPOOL_REGION_STALE;
+	new->state = RMPOOL_REGION_STATE_STALE;
 	kref_get(&new->ref);
 	rmp_region_settled(new);
 	rmp_region_put(new);
@@ -436,7 +436,7 @@ static void test_random(struct kunit *test)
 		slot = &slots[below(SLOTS)];
 		if (*slot) {
 			if (!below(10))
-				(*slot)->state = RMPOOL_REGION_STALE;
+				(*slot)->state = RMPOOL_REGION_STATE_STALE;
 			done(*slot);
 			*slot = NULL;
 			continue;
@@ -457,7 +457,7 @@ static void test_random(struct kunit *test)
 		KUNIT_ASSERT_LE(test, region->addr, addr);
 		KUNIT_ASSERT_GE(test, region->addr + region->length, addr + length);
 		KUNIT_ASSERT_EQ(test, access & ~region->access, 0);
-		KUNIT_ASSERT_EQ(test, region->state, RMPOOL_REGION_ACTIVE);
+		KUNIT_ASSERT_EQ(test, region->state, RMPOOL_REGION_STATE_ACTIVE);
 		KUNIT_ASSERT_FALSE(test, region->dead);
 		*slot = region;
 	}

@@ -414,7 +414,7 @@ static void test_stale(struct kunit *test)
 	world_settle(test);
 	forget_sent();
 
-	r[1].state = RMPOOL_REGION_STALE;
+	r[1].state = RMPOOL_REGION_STATE_STALE;
 	rmp_segment_changed(s);
 	world_settle(test);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));

@@ -279,8 +279,8 @@ static void test_suspect(struct kunit *test)
 	rail_up(test, 0, 1);
 	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
 	b = ask(test, MIB, RMPOOL_CLASS_HIGH);
-	a->region.state = RMPOOL_REGION_SUSPECT;
-	b->region.state = RMPOOL_REGION_SUSPECT;
+	a->region.state = RMPOOL_REGION_STATE_SUSPECT;
+	b->region.state = RMPOOL_REGION_STATE_SUSPECT;
 	submit(a);
 	submit(b);
 	c = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
@@ -292,8 +292,8 @@ static void test_suspect(struct kunit *test)
 	rmp_flow_kick(world.flow);
 	let_sweep_run();
 	KUNIT_EXPECT_EQ(test, a->posted, 0);
-	WRITE_ONCE(a->region.state, RMPOOL_REGION_ACTIVE);
-	WRITE_ONCE(b->region.state, RMPOOL_REGION_STALE);
+	WRITE_ONCE(a->region.state, RMPOOL_REGION_STATE_ACTIVE);
+	WRITE_ONCE(b->region.state, RMPOOL_REGION_STATE_STALE);
 	rmp_flow_kick(world.flow);
 	let_sweep_run();
 	finish_all();
@@ -304,7 +304,7 @@ static void test_suspect(struct kunit *test)
 	/* In the middle, here and at the peer. */
 	a = ask_now(test, 100 * MIB, RMPOOL_CLASS_NORMAL);
 	b = ask_now(test, 100 * MIB, RMPOOL_CLASS_NORMAL);
-	WRITE_ONCE(a->region.state, RMPOOL_REGION_STALE);
+	WRITE_ONCE(a->region.state, RMPOOL_REGION_STATE_STALE);
 	WRITE_ONCE(b->rr.stale, true);
 	rmp_flow_kick(world.flow);
 	let_sweep_run();

@@ -442,7 +442,7 @@ static void test_stale(struct kunit *test)
 	device_with(test, 2, 16, ALL_SIZES);
 	set_limits(64, 0);
 	KUNIT_ASSERT_EQ(test, add_limited(96 * PAGE_SIZE, &error, &a), 0);
-	region_of(a)->state = RMPOOL_REGION_STALE;
+	region_of(a)->state = RMPOOL_REGION_STATE_STALE;
 	device_go(1);
 	device_with(test, 3, 16, ALL_SIZES);
 	KUNIT_EXPECT_EQ(test, world.dev[0]->pages, 32);

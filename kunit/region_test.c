@@ -413,16 +413,16 @@ static void test_stale(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(stale));
 	KUNIT_EXPECT_TRUE(test, stale->pinned);
 	/* One that is suspect is found: what it is will be known. */
-	stale->state = RMPOOL_REGION_SUSPECT;
+	stale->state = RMPOOL_REGION_STATE_SUSPECT;
 	again = find(BASE, 10, RMPOOL_ACCESS_LOCAL_WRITE);
 	KUNIT_EXPECT_PTR_EQ(test, again, stale);
 	rmp_region_put(again);
-	stale->state = RMPOOL_REGION_ACTIVE;
+	stale->state = RMPOOL_REGION_STATE_ACTIVE;
 	rmp_region_settled(stale);
 	KUNIT_EXPECT_EQ(test, world.settled, 1);
 	KUNIT_EXPECT_EQ(test, world.changed, 0);
 
-	stale->state = RMPOOL_REGION_STALE;
+	stale->state = RMPOOL_REGION_STATE_STALE;
 	rmp_region_settled(stale);
 	KUNIT_EXPECT_EQ(test, world.settled, 2);
 	KUNIT_EXPECT_EQ(test, world.changed, 1);

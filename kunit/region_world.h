@@ -160,7 +160,7 @@ void rmp_watch_pinned(struct rmp_region *region)
 
 void rmp_watch_lost(struct rmp_region *region)
 {
-	WRITE_ONCE(region->state, RMPOOL_REGION_STALE);
+	WRITE_ONCE(region->state, RMPOOL_REGION_STATE_STALE);
 }
 
 void rmp_watch_end(struct rmp_region *region)

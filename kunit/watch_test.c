@@ -207,21 +207,21 @@ static void test_events(struct kunit *test)
 		u32 state;
 		bool looked;
 	} events[] = {
-		{ MMU_NOTIFY_PROTECTION_VMA, 0, PAGES, RMPOOL_REGION_ACTIVE, false },
-		{ MMU_NOTIFY_PROTECTION_PAGE, 3, 4, RMPOOL_REGION_ACTIVE, false },
-		{ MMU_NOTIFY_SOFT_DIRTY, 3, 4, RMPOOL_REGION_ACTIVE, false },
-		{ MMU_NOTIFY_RELEASE, -100, 1000, RMPOOL_REGION_ACTIVE, false },
-		{ MMU_NOTIFY_CLEAR, 3, 5, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_CLEAR, -100, 1000, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_CLEAR, -100, 1, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_CLEAR, PAGES - 1, PAGES + 7, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_MIGRATE, 0, 1, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_EXCLUSIVE, 0, 1, RMPOOL_REGION_ACTIVE, true },
-		{ MMU_NOTIFY_UNMAP, 0, 1, RMPOOL_REGION_STALE, false },
-		{ MMU_NOTIFY_UNMAP, -512, PAGES + 512, RMPOOL_REGION_STALE, false },
+		{ MMU_NOTIFY_PROTECTION_VMA, 0, PAGES, RMPOOL_REGION_STATE_ACTIVE, false },
+		{ MMU_NOTIFY_PROTECTION_PAGE, 3, 4, RMPOOL_REGION_STATE_ACTIVE, false },
+		{ MMU_NOTIFY_SOFT_DIRTY, 3, 4, RMPOOL_REGION_STATE_ACTIVE, false },
+		{ MMU_NOTIFY_RELEASE, -100, 1000, RMPOOL_REGION_STATE_ACTIVE, false },
+		{ MMU_NOTIFY_CLEAR, 3, 5, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_CLEAR, -100, 1000, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_CLEAR, -100, 1, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_CLEAR, PAGES - 1, PAGES + 7, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_MIGRATE, 0, 1, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_EXCLUSIVE, 0, 1, RMPOOL_REGION_STATE_ACTIVE, true },
+		{ MMU_NOTIFY_UNMAP, 0, 1, RMPOOL_REGION_STATE_STALE, false },
+		{ MMU_NOTIFY_UNMAP, -512, PAGES + 512, RMPOOL_REGION_STATE_STALE, false },
 		/* Perhaps a part of it only. */
 		{ MMU_NOTIFY_UNMAP, -512, (PUD_SIZE >> PAGE_SHIFT) - 512,
-		  RMPOOL_REGION_ACTIVE, true },
+		  RMPOOL_REGION_STATE_ACTIVE, true },
 	};
 	u32 i;
 
@@ -243,7 +243,7 @@ static void test_events(struct kunit *test)
 			KUNIT_EXPECT_EQ_MSG(test, world.looked_to, to, "%u", i);
 		}
 		KUNIT_EXPECT_EQ_MSG(test, world.settled, events[i].looked ||
-				    events[i].state == RMPOOL_REGION_STALE,
+				    events[i].state == RMPOOL_REGION_STATE_STALE,
 				    "event %u", i);
 		region_end(test);
 	}
@@ -276,12 +276,12 @@ static void test_other_pages(struct kunit *test)
 			happen(MMU_NOTIFY_CLEAR, 0, i);
 			flush_work(&world.mem.watch_work);
 			KUNIT_ASSERT_EQ(test, world.region.state,
-					RMPOOL_REGION_ACTIVE);
+					RMPOOL_REGION_STATE_ACTIVE);
 		}
 		happen(MMU_NOTIFY_CLEAR, (long)i, (long)i + 1 + (long)below(9));
-		KUNIT_EXPECT_NE(test, world.region.state, RMPOOL_REGION_ACTIVE);
+		KUNIT_EXPECT_NE(test, world.region.state, RMPOOL_REGION_STATE_ACTIVE);
 		flush_work(&world.mem.watch_work);
-		KUNIT_ASSERT_EQ(test, world.region.state, RMPOOL_REGION_STALE);
+		KUNIT_ASSERT_EQ(test, world.region.state, RMPOOL_REGION_STATE_STALE);
 
 		memcpy(world.there, world.pages, sizeof(world.pages));
 		world.pages[i]->mapping = &world.mapping;
@@ -290,7 +290,7 @@ static void test_other_pages(struct kunit *test)
 		happen(MMU_NOTIFY_CLEAR, 0, PAGES);
 		happen(MMU_NOTIFY_UNMAP, 0, PAGES);
 		flush_work(&world.mem.watch_work);
-		KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STALE);
+		KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_STALE);
 		KUNIT_EXPECT_EQ(test, world.settled, 0);
 		region_end(test);
 	}
@@ -305,12 +305,12 @@ static void test_while_pinning(struct kunit *test)
 	flush_work(&world.mem.watch_work);
 	KUNIT_EXPECT_EQ(test, world.looks, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&world.region.ref), 1);
-	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_SUSPECT);
+	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_SUSPECT);
 	rmp_watch_pinned(&world.region);
 	flush_work(&world.mem.watch_work);
 	KUNIT_EXPECT_EQ(test, world.looked_from, 3);
 	KUNIT_EXPECT_EQ(test, world.looked_to, 8);
-	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_ACTIVE);
+	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_ACTIVE);
 	region_end(test);
 
 	region_begin(test, false);
@@ -318,7 +318,7 @@ static void test_while_pinning(struct kunit *test)
 	rmp_watch_pinned(&world.region);
 	flush_work(&world.mem.watch_work);
 	KUNIT_EXPECT_EQ(test, world.settled, 1);
-	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STALE);
+	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_STALE);
 	region_end(test);
 }
 
@@ -331,7 +331,7 @@ static void test_meanwhile(struct kunit *test)
 	flush_work(&world.mem.watch_work);
 	KUNIT_EXPECT_EQ(test, world.during, 0);
 	KUNIT_EXPECT_GT(test, world.looks, 20);
-	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_ACTIVE);
+	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_ACTIVE);
 	KUNIT_EXPECT_GE(test, world.settled, 1);
 	region_end(test);
 }
@@ -360,7 +360,7 @@ static void test_lost(struct kunit *test)
 		if (!early)
 			rmp_watch_lost(region);
 		flush_work(&world.mem.watch_work);
-		KUNIT_EXPECT_EQ(test, region->state, RMPOOL_REGION_STALE);
+		KUNIT_EXPECT_EQ(test, region->state, RMPOOL_REGION_STATE_STALE);
 		KUNIT_EXPECT_EQ(test, world.settled, 1);
 		rmp_watch_lost(region);
 		region_end(test);
@@ -376,7 +376,7 @@ static void test_ending(struct kunit *test)
 	world.region.dead = true;
 	happen(MMU_NOTIFY_UNMAP, 0, 1);
 	happen(MMU_NOTIFY_CLEAR, 0, 1);
-	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_ACTIVE);
+	KUNIT_EXPECT_EQ(test, world.region.state, RMPOOL_REGION_STATE_ACTIVE);
 	region_end(test);
 
 	/* The last reference is gone, but it is still watched. */
@@ -392,7 +392,7 @@ static void test_ending(struct kunit *test)
 	/* The last but that of the list. */
 	region_begin(test, true);
 	spin_lock(&world.mem.watch_lock);
-	world.region.state = RMPOOL_REGION_STALE;
+	world.region.state = RMPOOL_REGION_STATE_STALE;
 	watch_enqueue(&world.region);
 	spin_unlock(&world.mem.watch_lock);
 	rmp_region_put(&world.region);

@@ -149,7 +149,7 @@ const char *rmpool_status_text(int status)
 	case EBADF:
 		return "no opened segment has that handle";
 	case EFAULT:
-		return "the local memory is not within one registered region";
+		return "the local memory is not within one registered region, or not there";
 	case ERANGE:
 		return "it runs past the end of the local or the remote region";
 	case ENXIO:
@@ -170,6 +170,12 @@ const char *rmpool_status_text(int status)
 		return "the connection to the peer broke";
 	case EIO:
 		return "input/output error of the RDMA device";
+	case ENOMEM:
+		return "its memory cannot be registered: a limit was met, or no memory is left";
+	case EOPNOTSUPP:
+		return "its memory is of a kind that cannot be registered";
+	case ENODEV:
+		return "no RDMA device can have its memory";
 	default:
 		/* NOLINTNEXTLINE(concurrency-mt-unsafe): it is, since glibc 2.32 */
 		return strerror(-status);

@@ -353,7 +353,8 @@ int rmpool_register_many(struct rmpool *pool, struct rmpool_region_add *regions,
 	int ret;
 
 	/* A program may have been built with an older or a newer structure. */
-	if (size < REGION_ADD_MIN || size > UINT32_MAX)
+	if (size < REGION_ADD_MIN || size > UINT32_MAX ||
+	    size % _Alignof(struct rmpool_region_add))
 		return rmpl_fail(EINVAL, NULL, "the size of an entry is not valid",
 				 "cannot register %" PRIu32 " regions", nr);
 	ret = rmpl_ioctl(pool, RMPOOL_IOC_REGION_ADD_MANY, &arg);

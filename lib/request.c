@@ -44,6 +44,14 @@ static int run_sync(struct rmpool *pool, const struct rmpool_request *requests,
 	return rmpl_ioctl(pool, RMPOOL_IOC_SUBMIT_SYNC, arg);
 }
 
+/* Of requests that failed since their memory could not be registered, the first tells why. */
+static void explain_memory(const struct rmpool_error *error, uint32_t nr)
+{
+	if (error->reason)
+		rmpl_fail(ENOMEM, error, NULL,
+			  "memory of one of %" PRIu32 " requests cannot be registered", nr);
+}
+
 int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
 		    uint32_t nr, struct rmpool_completion *results,
 		    int timeout_ms)
@@ -59,6 +67,7 @@ int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
 	if (ret)
 		return rmpl_fail(-ret, &arg.error, request_why(-ret, nr),
 				 "cannot run %" PRIu32 " requests", nr);
+	explain_memory(&arg.error, nr);
 	return (int)arg.failed;
 }
 
@@ -253,6 +262,7 @@ int rmpool_submit(struct rmpool *pool, const struct rmpool_request *requests,
 	if (ret)
 		return rmpl_fail(-ret, &arg.error, request_why(-ret, nr),
 				 "cannot submit %" PRIu32 " requests", nr);
+	explain_memory(&arg.error, nr);
 	return (int)arg.accepted;
 }
 

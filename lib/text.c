@@ -148,10 +148,10 @@ const char *rmpool_rail_state_name(uint32_t state)
 const char *rmpool_region_state_name(uint32_t state)
 {
 	static const char *const names[] = {
-		[RMPOOL_REGION_ACTIVE] = "active",
-		[RMPOOL_REGION_SUSPECT] = "suspect",
-		[RMPOOL_REGION_STALE] = "stale",
-		[RMPOOL_REGION_REGISTERING] = "registering",
+		[RMPOOL_REGION_STATE_ACTIVE] = "active",
+		[RMPOOL_REGION_STATE_SUSPECT] = "suspect",
+		[RMPOOL_REGION_STATE_STALE] = "stale",
+		[RMPOOL_REGION_STATE_REGISTERING] = "registering",
 	};
 
 	return NAME_OF(names, state);

@@ -132,20 +132,23 @@ const struct command command_version = {
 	.run = run_version,
 };
 
+/* A module of before a limit says 0 for it; that of the node is never 0 else, and came
+ * before the one of the cache.
+ */
 static json_t *limits_json(const struct rmpool_info *info)
 {
 	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"memlock_bytes", json_u64(info->memlock),
-		"user_bytes", json_u64(info->user_limit),
+		"user_bytes", info->user_limit ? json_u64(info->user_limit) : json_null(),
 		"user_bytes_used", json_u64(info->user_pinned),
-		"node_bytes", json_u64(info->node_limit),
+		"node_bytes", info->node_limit ? json_u64(info->node_limit) : json_null(),
 		"node_bytes_used", json_u64(info->node_pinned),
 		"batch_requests", json_u64(info->batch_max),
 		"ring_entries", json_u64(info->ring_max),
 		"regions", json_u64(info->regions_max),
 		"segments", json_u64(info->segments_max),
 		"opened_segments", json_u64(info->opens_max),
-		"cache_bytes", json_u64(info->cache_limit)));
+		"cache_bytes", info->node_limit ? json_u64(info->cache_limit) : json_null()));
 }
 
 static const char *node_text(const json_t *node, const char *key)
@@ -184,14 +187,14 @@ static void print_cache(const json_t *cache)
 					 counts[i]);
 	format_exact(size, sizeof(size),
 		     (uint64_t)json_integer_value(json_object_get(cache, "bytes")));
-	print_field("cache", "%s%s", size, text);
+	print_field("cached", "%s%s", size, text);
 }
 
 static void print_limits(const struct rmpool_info *info)
 {
 	char size[UNITS_TEXT_MAX];
 
-	puts("\nLimits of a process");
+	puts("\nLimits");
 	if (info->memlock == UINT64_MAX)
 		print_field("memlock", "none");
 	else
@@ -202,7 +205,7 @@ static void print_limits(const struct rmpool_info *info)
 	if (info->cache_limit)
 		print_field("cache", "%s registered for requests, parameter cache_mib",
 			    format_exact(size, sizeof(size), info->cache_limit));
-	else
+	else if (info->node_limit)
 		print_field("cache", "off, parameter cache_mib");
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);

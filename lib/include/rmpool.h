@@ -223,7 +223,8 @@ int rmpool_get_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
  * entries, filled in order of the requests. Returns how many have a status
  * other than 0, or a negative errno: with -EINTR and -ETIMEDOUT the results
  * are filled in as far as they are known, with others nothing was started.
- * @timeout_ms 0 or negative: only the time-outs in the requests count.
+ * @timeout_ms 0 or negative: only the time-outs in the requests count. When memory
+ * could not be registered for a request, rmpool_error() tells why of the first.
  */
 int rmpool_transfer(struct rmpool *pool, const struct rmpool_request *requests,
 		    uint32_t nr, struct rmpool_completion *results,
@@ -265,7 +266,8 @@ int rmpool_ring(struct rmpool *pool, uint32_t entries, int eventfd);
 /*
  * Submit up to RMPOOL_BATCH_MAX requests. Returns how many were accepted, from
  * the first on, which may be fewer than @nr; each of those gets exactly one
- * completion. -EAGAIN: the ring has no free entry; poll first.
+ * completion. -EAGAIN: the ring has no free entry; poll first. When memory could
+ * not be registered for a request, rmpool_error() tells why of the first.
  */
 int rmpool_submit(struct rmpool *pool, const struct rmpool_request *requests,
 		  uint32_t nr);

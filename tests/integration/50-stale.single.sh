@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=420
+# vm: timeout=420 long=2400 level=all test=long
 #
 # Very many regions of one process, all of them let go of at once.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

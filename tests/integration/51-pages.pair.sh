@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 level=all test=long
 #
 # Data in huge pages, and in memory whose chunks were dealt to the devices: b has
 # the memory, a puts and gets over both rails.
@@ -74,7 +74,7 @@ on_each()
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 
-size=$((64 * 1024 * 1024 - 300))
+size=$((16 * 1024 * 1024 - 300))
 if [ "$VM" = b ]; then
 	check "huge pages are there" wait_until 20 huge_pages 36
 	talk_start host pages host huge

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300 test=long
+# vm: timeout=300 6.1=all test=long
 #
 # Arenas of registered memory: what they pin and when, their limits, that puts and
 # gets of their buffers move the right bytes, and what an allocation costs.

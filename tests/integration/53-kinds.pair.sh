@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 6.1=all test=long
 #
 # Memory of each kind: registered, got and put by the other host and by its own, byte by
 # byte and beside it.

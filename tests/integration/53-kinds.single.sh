@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=120
+# vm: timeout=120 6.12=all
 #
 # Memory that cannot be registered.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400 mem=3072
+# vm: timeout=400 long=2400 level=all test=long mem=3072
 #
 # What it costs to find one of very many regions: requests to a segment of the other
 # host, which are refused when their region is found.
@@ -12,11 +12,11 @@ barrier peers
 if [ "$VM" = b ]; then
 	serve place --size 4K
 	barrier served
-	barrier over 380
+	barrier over "$(amount 380 380 2300)"
 	kill "$server"
 	wait "$server"
 else
 	barrier served
-	check_lines "look-up" many lookup "$(amount 10000 100000 100000)" b/place
+	check_lines "look-up" many lookup "$(amount 10000 10000 100000)" b/place
 	barrier over
 fi

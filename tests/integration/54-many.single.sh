@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=600 mem=3072 module=0
+# vm: timeout=600 long=5400 level=all test=long mem=3072 module=0
 #
 # Very many regions of one process, up to the limit of them and beyond; and very large
 # ones that a signal cuts short.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 
-regions=$(amount 2000 10000 100000)
+regions=$(amount 10000 10000 100000)
 lines=0
 
 # As check_lines; lines of the kernel's log are counted.

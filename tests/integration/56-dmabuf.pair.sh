@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300
+# vm: timeout=300 kernels=6.12,test
 #
 # dma-bufs: got and put by the other host and by their own, byte by byte and beside them;
 # devices go and come.

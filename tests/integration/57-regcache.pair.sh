@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=400
+# vm: timeout=400 6.12=all
 #
 # Puts and gets of memory that nobody registered: right bytes whatever becomes of the
 # memory, what is kept registered and how much of it, and that it is all given back.

@@ -6,7 +6,7 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
-mib=64 rounds=$(amount 5 7 21) port=7471
+mib=64 rounds=$(amount 5 5 21) port=7471
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 

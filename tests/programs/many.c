@@ -549,7 +549,7 @@ static int see_progress(const struct rmpool_nl_region *r, void *arg)
 		return 0;
 	p->back |= r->percent < p->last;
 	p->wrong |= r->length != big.size || r->percent > 100 ||
-		    (r->state == RMPOOL_REGION_REGISTERING) != (r->percent < 100);
+		    (r->state == RMPOOL_REGION_STATE_REGISTERING) != (r->percent < 100);
 	p->steps += r->percent != p->last && r->percent < 100;
 	p->last = r->percent;
 	return 0;

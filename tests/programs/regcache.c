@@ -405,7 +405,7 @@ static void cases(void)
 {
 	struct test t = { .name = "closed: all is given back" };
 	uint32_t own;
-	int i;
+	double end;
 
 	mirror = map(SPACE);
 	if (rmpool_register(pool, mirror, SPACE, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &own, NULL))
@@ -419,7 +419,8 @@ static void cases(void)
 	test_rules(own);
 	test_threads();
 	rmpool_close(pool);
-	for (i = 0; i < 20000 && status_value("VmPin"); i++)
+	end = now() + patience(20);
+	while (status_value("VmPin") && now() < end)
 		pause_ms(1);
 	expect(&t, !status_value("VmPin"), "VmPin is %ld kB", status_value("VmPin"));
 	test_end(&t);

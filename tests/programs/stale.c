@@ -230,7 +230,7 @@ static void make(uint32_t which)
 static void let_rounds_pass(void)
 {
 	uint64_t from = b.control->round;
-	double end = now() + PATIENCE * 5;
+	double end = now() + patience(PATIENCE * 5);
 
 	while (b.control->round < from + 2) {
 		if (now() > end)
@@ -281,7 +281,7 @@ static bool balance(struct test *t)
 {
 	long before = vmstat("numa_pte_updates");
 	volatile bool stop = false;
-	double end = now() + PATIENCE * 2;
+	double end = now() + patience(PATIENCE * 2);
 	pthread_t thread;
 
 	if (before < 0 || !write_text("/proc/sys/kernel/numa_balancing", "1"))
@@ -314,7 +314,7 @@ static bool collapse(struct test *t)
 	static const char dir[] = "/sys/kernel/mm/transparent_hugepage/khugepaged/";
 	char path[128], text[32] = "";
 	long from = -1, full = -1;
-	double end = now() + PATIENCE * 2;
+	double end = now() + patience(PATIENCE * 2);
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%sscan_sleep_millisecs", dir);
@@ -482,7 +482,7 @@ static int note_state(const struct rmpool_nl_region *region, void *arg)
 static void expect_states(struct test *t, uint32_t lost)
 {
 	uint32_t states[PLACES], suspect, i;
-	double end = now() + PATIENCE;
+	double end = now() + patience(PATIENCE);
 	struct rmpool_nl *nl;
 
 	if (rmpool_nl_open(&nl))
@@ -492,12 +492,12 @@ static void expect_states(struct test *t, uint32_t lost)
 		if (rmpool_nl_regions(nl, note_state, states))
 			give_up("%s", rmpool_error());
 		for (i = 0, suspect = 0; i < PLACES; i++)
-			suspect += states[i] == RMPOOL_REGION_SUSPECT;
+			suspect += states[i] == RMPOOL_REGION_STATE_SUSPECT;
 	} while (suspect && now() < end);
 	rmpool_nl_close(nl);
 	for (i = 0; i < PLACES; i++)
-		expect(t, states[i] == (i < lost ? RMPOOL_REGION_STALE :
-						   RMPOOL_REGION_ACTIVE),
+		expect(t, states[i] == (i < lost ? RMPOOL_REGION_STATE_STALE :
+						   RMPOOL_REGION_STATE_ACTIVE),
 		       "%s: %s", names[i], rmpool_region_state_name(states[i]));
 }
 
@@ -754,7 +754,7 @@ static void other(void)
 			left += !stale[i];
 		}
 		if (end_round() == 2 && end == 0)
-			end = now() + PATIENCE;
+			end = now() + patience(PATIENCE);
 	} while ((left || end == 0) && (end == 0 || now() < end));
 	for (i = 0; i < LOST; i++) {
 		expect(&lost, stale[i], "%s: still there", names[i]);
@@ -792,7 +792,7 @@ static void other(void)
 
 static int count_stale(const struct rmpool_nl_region *region, void *arg)
 {
-	*(uint32_t *)arg += region->state == RMPOOL_REGION_STALE;
+	*(uint32_t *)arg += region->state == RMPOOL_REGION_STATE_STALE;
 	return 0;
 }
 
@@ -821,7 +821,7 @@ static void many(uint32_t nr)
 	munmap(at, nr * PAGE);
 	if (rmpool_nl_open(&nl))
 		give_up("%s", rmpool_error());
-	end = now() + PATIENCE * 2;
+	end = now() + patience(PATIENCE * 2);
 	do {
 		stale = 0;
 		if (rmpool_nl_regions(nl, count_stale, &stale))

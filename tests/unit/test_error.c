@@ -250,9 +250,9 @@ static void names_of_numbers(void **state)
 	assert_string_equal(rmpool_rail_state_name(RMPOOL_RAIL_UP), "up");
 	assert_string_equal(rmpool_rail_state_name(RMPOOL_RAIL_UP + 1),
 			    "unknown");
-	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_ACTIVE), "active");
-	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STALE), "stale");
-	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_REGISTERING + 1),
+	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STATE_ACTIVE), "active");
+	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STATE_STALE), "stale");
+	assert_string_equal(rmpool_region_state_name(RMPOOL_REGION_STATE_REGISTERING + 1),
 			    "unknown");
 	assert_string_equal(rmpool_port_state_name(4), "active");
 	assert_string_equal(rmpool_port_state_name(0), "unknown");

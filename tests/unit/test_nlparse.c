@@ -262,7 +262,7 @@ static void reads_segments_and_regions(void **state)
 	add_u32(&d, RMPOOL_A_REGION_DEVICES, 2);
 	add_u64(&d, RMPOOL_A_REGION_MRS, 8192);
 	add_u64(&d, RMPOOL_A_REGION_PAGES, 1ull << 35);
-	add_u32(&d, RMPOOL_A_REGION_STATE, RMPOOL_REGION_STALE);
+	add_u32(&d, RMPOOL_A_REGION_STATE, RMPOOL_REGION_STATE_STALE);
 	add_attr(&d, RMPOOL_A_REGION_DMABUF, "", 0);
 	add_u32(&d, RMPOOL_A_SEGMENT_ID, 11);
 	add_text(&d, RMPOOL_A_SEGMENT_NAME, "data");
@@ -275,7 +275,7 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(region.access, RMPOOL_ACCESS_REMOTE_READ);
 	assert_int_equal(region.chunks, 4096);
 	assert_int_equal(region.devices, 2);
-	assert_int_equal(region.state, RMPOOL_REGION_STALE);
+	assert_int_equal(region.state, RMPOOL_REGION_STATE_STALE);
 	assert_int_equal(region.mrs, 8192);
 	assert_int_equal(region.dmabuf, 1);
 	assert_int_equal(region.pages, 1ull << 35);

@@ -172,6 +172,11 @@ static void transfers(void **state)
 		assert_int_equal(results[i].cookie, i + 100);
 	give.status = -EIO;
 	assert_int_equal(rmpool_transfer(pool, requests, 2, results, 0), 2);
+	give.status = -EFAULT;
+	sync_detail = (struct rmpool_error){ .reason = RMPOOL_REASON_UNMAPPED, .need = 0x5000 };
+	assert_int_equal(rmpool_transfer(pool, requests, 2, results, 0), 2);
+	says("memory of one of 2 requests cannot be registered: the page at 0x5000 is not mapped");
+	sync_detail = (struct rmpool_error){ .reason = RMPOOL_REASON_NONE };
 
 	assert_int_equal(rmpool_transfer(pool, requests, RMPOOL_BATCH_MAX + 1,
 					 results, -1), -E2BIG);
@@ -355,6 +360,7 @@ static int submit(unsigned long command, void *arg)
 			};
 		return submit_answer;
 	}
+	s->error = sync_detail;
 	s->accepted = (uint32_t)submit_answer;
 	return 0;
 }
@@ -370,6 +376,10 @@ static void submits(void **state)
 	assert_int_equal(rmpool_submit(pool, requests, 2), 2);
 	submit_answer = 1;
 	assert_int_equal(rmpool_submit(pool, requests, 2), 1);
+	sync_detail = (struct rmpool_error){ .reason = RMPOOL_REASON_UNMAPPED, .need = 0x6000 };
+	assert_int_equal(rmpool_submit(pool, requests, 2), 1);
+	says("memory of one of 2 requests cannot be registered: the page at 0x6000 is not mapped");
+	sync_detail = (struct rmpool_error){ .reason = RMPOOL_REASON_NONE };
 	submit_answer = -EAGAIN;
 	assert_int_equal(rmpool_submit(pool, requests, 2), -EAGAIN);
 	says("no free entry, all 16 are taken; poll first");

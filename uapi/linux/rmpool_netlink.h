@@ -82,10 +82,10 @@ enum rmpool_rail_state {
 
 /* RMPOOL_A_REGION_STATE */
 enum rmpool_region_state {
-	RMPOOL_REGION_ACTIVE = 0,
-	RMPOOL_REGION_SUSPECT = 1,	/* being looked at; requests wait */
-	RMPOOL_REGION_STALE = 2,	/* its owner let go of the memory */
-	RMPOOL_REGION_REGISTERING = 3,	/* not there yet, see RMPOOL_A_REGION_PERCENT */
+	RMPOOL_REGION_STATE_ACTIVE = 0,
+	RMPOOL_REGION_STATE_SUSPECT = 1,	/* being looked at; requests wait */
+	RMPOOL_REGION_STATE_STALE = 2,	/* its owner let go of the memory */
+	RMPOOL_REGION_STATE_REGISTERING = 3,	/* not there yet, see RMPOOL_A_REGION_PERCENT */
 };
 
 /* RMPOOL_A_DEVICE_ORDERING: relaxed ordering in the memory regions of a device */
