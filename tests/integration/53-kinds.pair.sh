@@ -22,7 +22,11 @@ if [ "$VM" = b ]; then
 fi
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
-check_lines "kinds" kinds "$VM"
+if [ -n "${gigantic-}" ]; then
+	check "a page of 1 GiB" \
+		grep -qx 1 /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages
+fi
+check_lines "kinds" kinds "$VM" ${gigantic:+"$gigantic"}
 if [ "$VM" = b ]; then
 	umount huge
 	! mountpoint -q ext4 || umount ext4

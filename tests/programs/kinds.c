@@ -3,7 +3,7 @@
  * kinds: registers memory of each kind on host b. Host a gets and puts all of it, and
  * what is beside it; then b uses it for puts and gets of its own.
  *
- *	kinds a|b
+ *	kinds a|b [gigantic]	that: with a page of 1 GiB
  *
  * b finds file systems in ext4 and huge (hugetlbfs) of its current directory, which
  * itself is in tmpfs; without the first one, plain files are in tmpfs as well.
@@ -55,6 +55,8 @@ static const char *const names[KINDS] = {
 	"read-only anonymous", "read-only file in tmpfs", "read-only shared file",
 	"read-only private file",
 };
+
+static bool gigantic;
 
 /* Both odd; what is before and behind is in no region. */
 #define PLACE(which)	((uint64_t)(which) * 16 * MIB + SEGMENT_BASE)
@@ -213,6 +215,8 @@ static void publish(uint32_t which, uint32_t segment)
 	uint8_t *start, *fill;
 	size_t size;
 
+	if (which == GIGANTIC && !gigantic)
+		return;
 	start = make(which, &size, &why);
 	if (!start) {
 		report_skip(names[which], why);
@@ -491,7 +495,7 @@ static void other(void)
 		t[i] = (struct test){ .name = names[i] };
 		if (access[i])
 			first_round(&t[i], i, access[i]);
-		else
+		else if (i != GIGANTIC || gigantic)
 			report_skip(names[i], "the other host has none");
 	}
 	barrier("put");
@@ -508,8 +512,9 @@ static void other(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
-		give_up("kinds a|b");
+	gigantic = argc == 3 && !strcmp(argv[2], "gigantic");
+	if (argc != 2 + gigantic)
+		give_up("kinds a|b [gigantic]");
 	if (rmpool_open(&pool, NULL, 0))
 		give_up("%s", rmpool_error());
 	if (argv[1][0] == 'b')
