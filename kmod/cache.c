@@ -215,7 +215,7 @@ static struct rmp_region *cache_begin(struct rmp_cache *cache,
 	bool wait = false;
 
 	lockdep_assert_held(&cache->lock);
-	*changes = atomic_read(&cache->changes);
+	*changes = atomic_read_acquire(&cache->changes);
 	if (bytes > limit) {
 		if (!limit)
 			cache_evict(cache, U64_MAX);
@@ -351,7 +351,7 @@ struct rmp_region *rmp_cache_add(struct rmp_memory *mem, u64 addr, u64 length,
 			region = cache_make(mem, &want, error);
 			mutex_lock(&cache->lock);
 			cache_finish(cache, &want, region);
-			changes = atomic_read(&cache->changes);
+			changes = atomic_read_acquire(&cache->changes);
 			/* Others' limits may have room without what is only kept. */
 			if (region == ERR_PTR(-ENOMEM) &&
 			    cache_evict(cache, want_bytes(&want)))
@@ -375,6 +375,8 @@ void rmp_cache_unuse(struct rmp_region *region)
 	struct rmp_cache *cache = &region->mem->cache;
 
 	atomic_dec(&region->users);
+	/* Who sees the change sees that it is not used. */
+	smp_mb__after_atomic();
 	cache_changed(cache);
 }
 
@@ -386,13 +388,14 @@ bool rmp_cache_reclaim(struct rmp_memory *mem, u64 bytes)
 
 	if (mutex_lock_killable(&cache->lock))
 		return false;
-	changes = atomic_read(&cache->changes);
+	changes = atomic_read_acquire(&cache->changes);
 	any = cache_evict(cache, bytes);
 	mutex_unlock(&cache->lock);
 	/* What nobody uses is on its way. */
 	return any &&
-	       !wait_event_killable(cache->wait,
-				    atomic_read(&cache->changes) != changes);
+	       !wait_event_interruptible(cache->wait,
+					 atomic_read_acquire(&cache->changes) !=
+					 changes);
 }
 
 void rmp_cache_settled(struct rmp_region *region)

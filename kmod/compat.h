@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 
@@ -72,6 +73,16 @@ static inline long rmp_get_pages(struct mm_struct *mm, unsigned long addr,
 				     NULL);
 #else
 	return get_user_pages_remote(mm, addr, nr, FOLL_FORCE, pages, NULL);
+#endif
+}
+
+/* Whether a notifier is told of huge pages of hugetlbfs; only asked where it matters. */
+static inline bool rmp_range_is_hugetlb(const struct mmu_notifier_range *range)
+{
+#ifdef RMP_HAVE_MMU_RANGE_VMA
+	return range->vma && is_vm_hugetlb_page(range->vma);
+#else
+	return false;
 #endif
 }
 

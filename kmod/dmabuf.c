@@ -9,13 +9,16 @@
  *   those addresses its MRs are made, as from those of memory.
  * - A software device copies with the processor. For all of them together, the
  *   exporter maps the buffer into the kernel, and the pages behind that mapping are
- *   taken as those of the owner's memory are. What is not memory has none.
+ *   taken as those of the owner's memory are. What is not memory has none. The
+ *   first device is attached meanwhile, as some exporters keep a buffer in
+ *   its place only as long as somebody is. One that moves its buffers all the same,
+ *   unless they are pinned for a device that does DMA, cannot be reached so.
  * A device that cannot reach it is left out if there are others.
  *
  * What an exporter says is looked at before it is used: there must be enough of it,
  * in whole pages, and the pages must be memory.
  *
- * A buffer that is pinned, or mapped into the kernel, stays where it is. An
+ * A buffer that is pinned, or attached where none can be, stays where it is. An
  * exporter whose device goes may have to take it back all the same, and tells that
  * by move_notify(): then the region is stale at once, and soon afterwards no
  * device reaches it any more (rmp_region_lost()).
@@ -29,11 +32,13 @@
  * descriptor is needed no longer than the call. A link belongs to the mapping of the
  * region on its device, and is gone before the region is.
  */
+#include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/iosys-map.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -50,11 +55,15 @@ RMP_IMPORT_NS(DMA_BUF);
 /**
  * struct rmp_dmabuf - the buffer of a region
  * @buf: referenced
+ * @attach: of the first software device, when the region has pages
+ * @dev: of that attachment, referenced
  * @map: where it is in the kernel, when the region has pages
  * @dir: what processors do with it, when the region has pages
  */
 struct rmp_dmabuf {
 	struct dma_buf *buf;
+	struct dma_buf_attachment *attach;
+	struct device *dev;
 	struct iosys_map map;
 	enum dma_data_direction dir;
 };
@@ -128,42 +137,70 @@ err_pages:
 	return -EOPNOTSUPP;
 }
 
-static int dmabuf_find_pages(struct rmp_region *region,
+/* Lends the buffer to processors, mapped into the kernel. */
+static int dmabuf_open(struct rmp_dmabuf *dmabuf, struct device *dev)
+{
+	struct dma_buf *buf = dmabuf->buf;
+	int err;
+
+	dmabuf->attach = dma_buf_attach(buf, dev);
+	if (IS_ERR(dmabuf->attach))
+		return PTR_ERR(dmabuf->attach);
+	err = rmp_dma_buf_vmap(buf, &dmabuf->map);
+	if (err)
+		goto err_attach;
+	err = dma_buf_begin_cpu_access(buf, dmabuf->dir);
+	if (err)
+		goto err_map;
+	dmabuf->dev = get_device(dev);
+	return 0;
+
+err_map:
+	rmp_dma_buf_vunmap(buf, &dmabuf->map);
+err_attach:
+	dma_buf_detach(buf, dmabuf->attach);
+	return err;
+}
+
+static void dmabuf_close(struct rmp_dmabuf *dmabuf)
+{
+	dma_buf_end_cpu_access(dmabuf->buf, dmabuf->dir);
+	rmp_dma_buf_vunmap(dmabuf->buf, &dmabuf->map);
+	dma_buf_detach(dmabuf->buf, dmabuf->attach);
+	put_device(dmabuf->dev);
+}
+
+static int dmabuf_find_pages(struct rmp_region *region, struct device *dev,
 			     struct rmpool_error *error)
 {
 	struct rmp_dmabuf *dmabuf = region->dmabuf;
-	struct dma_buf *buf = dmabuf->buf;
 	struct page **pages;
 	int err;
 
 	if (region->pages)
 		return 0;
+	/* What can move stays only for who can be told of it. */
+	if (dma_buf_is_dynamic(dmabuf->buf))
+		return dmabuf_refused(-EOPNOTSUPP, error);
 	pages = kvmalloc_array(region->nr_pages, sizeof(*pages),
 			       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pages)
 		return -ENOMEM;
 	dmabuf->dir = region->access & RMPOOL_ACCESS_LOCAL_WRITE ?
 		      DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
-	err = rmp_dma_buf_vmap(buf, &dmabuf->map);
+	err = dmabuf_open(dmabuf, dev);
 	if (err) {
 		err = dmabuf_refused(err, error);
 		goto err_pages;
 	}
-	err = dma_buf_begin_cpu_access(buf, dmabuf->dir);
-	if (err) {
-		err = dmabuf_refused(err, error);
-		goto err_map;
-	}
 	err = dmabuf_look(region, pages, error);
 	if (err)
-		goto err_access;
+		goto err_open;
 	region->pages = pages;
 	return 0;
 
-err_access:
-	dma_buf_end_cpu_access(buf, dmabuf->dir);
-err_map:
-	rmp_dma_buf_vunmap(buf, &dmabuf->map);
+err_open:
+	dmabuf_close(dmabuf);
 err_pages:
 	kvfree(pages);
 	return err;
@@ -302,6 +339,17 @@ void rmp_dmabuf_unlink(struct rmp_dmabuf_link *link)
 	kvfree(link);
 }
 
+void rmp_dmabuf_abandon(struct rmp_dmabuf_link *link)
+{
+	struct dma_resv *resv = link->attach->dmabuf->resv;
+
+	dma_resv_lock(resv, NULL);
+	link->sgt = NULL;
+	dma_resv_unlock(resv);
+	/* The exporter keeps the way to dmabuf_moves(). */
+	__module_get(THIS_MODULE);
+}
+
 /* How many of @nr pages from @first on are in a row, up to @max. */
 static unsigned long dmabuf_run(const struct rmp_dmabuf_link *link,
 				unsigned long first, unsigned long nr,
@@ -352,7 +400,7 @@ struct rmp_dmabuf_link *rmp_dmabuf_reach(struct rmp_region *region,
 	if (!ib_uses_virt_dma(dev->ibdev))
 		return dmabuf_link(region, dev, dir, error);
 	/* No error is NULL. */
-	return ERR_PTR(dmabuf_find_pages(region, error));
+	return ERR_PTR(dmabuf_find_pages(region, &dev->ibdev->dev, error));
 }
 
 int rmp_dmabuf_get(struct rmp_region *region,
@@ -394,10 +442,8 @@ void rmp_dmabuf_put(struct rmp_region *region)
 
 	if (!dmabuf)
 		return;
-	if (region->pages) {
-		dma_buf_end_cpu_access(dmabuf->buf, dmabuf->dir);
-		rmp_dma_buf_vunmap(dmabuf->buf, &dmabuf->map);
-	}
+	if (region->pages)
+		dmabuf_close(dmabuf);
 	dma_buf_put(dmabuf->buf);
 	kfree(dmabuf);
 }

@@ -54,6 +54,9 @@ struct rmp_dmabuf_link *rmp_dmabuf_reach(struct rmp_region *region,
 /* When the device cannot reach it any more. Sleeps. */
 void rmp_dmabuf_unlink(struct rmp_dmabuf_link *link);
 
+/* Instead, when the device may still reach it: all stays as it is, for good. Sleeps. */
+void rmp_dmabuf_abandon(struct rmp_dmabuf_link *link);
+
 /* A table with the device addresses of @length bytes, from @offset on in page
  * @first, and nothing else; entries of @max bytes at most. -ENOMEM.
  */
@@ -80,6 +83,10 @@ rmp_dmabuf_reach(struct rmp_region *region, struct rmp_device *dev,
 }
 
 static inline void rmp_dmabuf_unlink(struct rmp_dmabuf_link *link)
+{
+}
+
+static inline void rmp_dmabuf_abandon(struct rmp_dmabuf_link *link)
 {
 }
 

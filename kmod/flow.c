@@ -35,6 +35,12 @@ static bool request_idle(struct rmp_request *req)
 {
 	if (req->inflight || req->left)
 		return false;
+	/* What it got may be in pages that the owner let go of meanwhile: who finds
+	 * that out kicks us.
+	 */
+	if (!req->status && req->op == RMPOOL_OP_GET &&
+	    rmp_region_suspect(req->region) && !READ_ONCE(req->region->dead))
+		return false;
 	if (!list_empty(&req->queue))
 		list_del_init(&req->queue);
 	list_del_init(&req->active);
@@ -352,7 +358,13 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	s32 status = overdue ? -ETIMEDOUT : request_blocked(req);
 
 	if (!status || (!overdue && !req->left)) {
-		/* Not overdue, and nothing more to post: it ends by itself. */
+		/* Not overdue, and nothing more to post: it ends by itself, unless
+		 * it had to wait for what its region is.
+		 */
+		if (request_idle(req)) {
+			list_add_tail(&req->done_node, done);
+			return;
+		}
 		if (!req->reported && time_before(req->deadline, *next))
 			*next = req->deadline;
 		return;

@@ -362,7 +362,10 @@ int rmp_mapping_fill(struct rmp_mapping *map, struct rmp_region *region,
 		if (err) {
 			rmp_mapping_trim(map);
 			/* What fails on a device that goes is not to be blamed. */
-			return READ_ONCE(map->dev->going) ? -EAGAIN : err;
+			if (READ_ONCE(map->dev->going))
+				return -EAGAIN;
+			/* So say drivers that are full. */
+			return err == -EAGAIN ? -ENOMEM : err;
 		}
 		atomic64_add(n, &region->chunks_done);
 	}
@@ -411,8 +414,11 @@ static void rmp_fillings_run(struct rmp_filling *fills, u32 nr)
 			queue_work(system_unbound_wq, &fills[i].work);
 	}
 	rmp_filling_work(&fills[0].work);
-	for (i = 1; i < nr; i++)
-		flush_work(&fills[i].work);
+	for (i = 1; i < nr; i++) {
+		/* Not begun yet: this one is free. */
+		if (cancel_work_sync(&fills[i].work))
+			rmp_filling_work(&fills[i].work);
+	}
 	mem_cgroup_put(memcg);
 }
 
@@ -510,6 +516,8 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 	/* As long as a device may use them, the exporter keeps the addresses. */
 	if (map->link && safe)
 		rmp_dmabuf_unlink(map->link);
+	else if (map->link)
+		rmp_dmabuf_abandon(map->link);
 	rmp_device_put(map->dev);
 	/* Dumps may still read its counts. */
 	kvfree_rcu(map, rcu);

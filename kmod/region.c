@@ -590,14 +590,18 @@ void rmp_region_settled(struct rmp_region *region)
 {
 	bool stale = rmp_region_stale(region);
 
-	if (stale && region->segment)
+	if (stale && region->segment && !READ_ONCE(region->dead))
 		rmp_segment_changed(region->segment);
 	if (region->cached)
 		rmp_cache_settled(region);
-	rmp_region_ops->settled();
 	/* The owner's pages stay; a buffer that is taken back does not. */
 	if (stale && region->dmabuf)
 		rmp_region_lost(region);
+}
+
+void rmp_regions_settled(void)
+{
+	rmp_region_ops->settled();
 }
 
 int rmp_region_init(const struct rmp_region_ops *ops)

@@ -134,8 +134,8 @@ struct rmp_region {
 
 /**
  * struct rmp_region_ops - told by region.c
- * @settled: a region that was suspect is not any more, or one has become stale:
- *	what waits for it goes on, or ends. Process context, no locks held.
+ * @settled: regions that were suspect are not any more, or have become stale:
+ *	what waits for them goes on, or ends. Process context, no locks held.
  */
 struct rmp_region_ops {
 	void (*settled)(void);

@@ -46,7 +46,8 @@ static int register_one(struct rmp_file *file, struct rmpool_region_add *add)
 	/* What is only kept for later must not stand in the way of it. */
 	do
 		ret = rmp_region_add(&file->mem, add, segment);
-	while (ret == -ENOMEM && rmp_cache_reclaim(&file->mem, add->length));
+	while (ret == -ENOMEM && add->error.need <= add->error.limit &&
+	       rmp_cache_reclaim(&file->mem, add->length));
 	if (segment)
 		rmp_segment_put(segment);
 	return ret;

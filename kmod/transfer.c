@@ -118,9 +118,10 @@ void rmp_request_end(struct rmp_request *req)
 	spin_lock_bh(&file->lock);
 	list_del(&req->file_node);
 	spin_unlock_bh(&file->lock);
-	/* What it got is in pages that the owner let go of meanwhile. */
+	/* What it got is, or may be, in pages that the owner let go of meanwhile. */
 	if (!req->status && req->op == RMPOOL_OP_GET &&
-	    rmp_region_stale(req->region))
+	    (rmp_region_stale(req->region) ||
+	     (rmp_region_suspect(req->region) && READ_ONCE(req->region->dead))))
 		req->status = -ESTALE;
 	if (!req->reported)
 		rmp_request_report(req, req->status, false, req->bytes);

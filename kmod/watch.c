@@ -16,7 +16,8 @@
  *
  * To look means to fault pages in. So all pages of an active region are mapped,
  * and none can be taken away later without being told. A page that its file has
- * lost is known without that: a hole is not filled again by looking.
+ * lost, or an anonymous one that nobody has any more, is known without that: a hole is
+ * not filled again by looking, unless it is looked at in the moment when it is punched.
  *
  * A dma-buf has nothing to do with addresses of the owner: its exporter says when it
  * is taken back, and then it is stale.
@@ -37,6 +38,9 @@
 
 /* Pages looked at in one step. */
 #define RMP_WATCH_STEP	64UL
+
+/* Regions looked at before those who wait for them are told. */
+#define RMP_WATCH_BATCH	32U
 
 /* watch_lock held. */
 static void watch_enqueue(struct rmp_region *region)
@@ -87,10 +91,12 @@ static bool watch_event(struct mmu_interval_notifier *watch,
 	case MMU_NOTIFY_RELEASE:
 		return true;	/* the end of the file, which watches as well */
 	case MMU_NOTIFY_UNMAP:
-		/* In shared huge pages, 6.1 tells of all that one upper page
-		 * table could map, whatever part of it goes.
+		/* Of huge pages, 6.1 says so as well when they are let go of while
+		 * they stay mapped; of shared ones, it tells of all that one upper
+		 * page table could map, whatever part of it goes.
 		 */
-		unmapped = range->end - range->start < PUD_SIZE;
+		unmapped = range->end - range->start < PUD_SIZE &&
+			   !rmp_range_is_hugetlb(range);
 		break;
 	default:
 		break;
@@ -115,12 +121,21 @@ static const struct mmu_interval_notifier_ops watch_ops = {
 	.invalidate = watch_event,
 };
 
-/* Cut off from its file: a hole was punched there, or it was truncated. */
+/* Cut off from its file, in which a hole was punched, or which was truncated; or
+ * unmapped for good.
+ */
 static bool page_lost(struct page *page)
 {
 	struct folio *folio = page_folio(page);
+	bool moving;
 
-	return !folio_test_anon(folio) && !READ_ONCE(folio->mapping);
+	if (!folio_test_anon(folio))
+		return !READ_ONCE(folio->mapping);
+	/* Such a one may come back. */
+	moving = folio_test_locked(folio) || folio_test_swapcache(folio);
+	/* Before it is seen unmapped: it is marked so first. */
+	smp_rmb();
+	return !moving && !folio_mapped(folio);
 }
 
 /* Whether all suspect pages are where they were. In the owner's address space. */
@@ -184,7 +199,7 @@ static bool watch_settle(struct rmp_region *region)
 
 	spin_lock(&mem->watch_lock);
 	/* It is in the list again when something else came in between. */
-	if (same && mmu_interval_read_retry(&region->watch, seq)) {
+	if (mmu_interval_read_retry(&region->watch, seq)) {
 		spin_unlock(&mem->watch_lock);
 		return false;
 	}
@@ -200,6 +215,7 @@ static void watch_work(struct work_struct *work)
 	struct rmp_memory *mem = container_of(work, struct rmp_memory,
 					      watch_work);
 	struct rmp_region *region;
+	unsigned int n = 0;
 
 	for (;;) {
 		spin_lock(&mem->watch_lock);
@@ -209,11 +225,18 @@ static void watch_work(struct work_struct *work)
 		if (region)
 			list_del_init(&region->watch_node);
 		spin_unlock(&mem->watch_lock);
+		if (n && (!region || n == RMP_WATCH_BATCH)) {
+			rmp_regions_settled();
+			n = 0;
+		}
 		if (!region)
 			return;
-		if (!READ_ONCE(region->dead) && watch_settle(region))
+		/* A buffer that is taken back is not the owner's to be waited for. */
+		if ((region->dmabuf || !READ_ONCE(region->dead)) &&
+		    watch_settle(region))
 			rmp_region_settled(region);
 		rmp_region_put(region);
+		n++;
 		cond_resched();
 	}
 }

@@ -25,5 +25,7 @@ void rmp_watch_end(struct rmp_region *region);
  * active is stale. Process context.
  */
 void rmp_region_settled(struct rmp_region *region);
+/* By region.c, after some of those: what waits for them goes on, or ends. */
+void rmp_regions_settled(void);
 
 #endif /* RMP_WATCH_H */

@@ -315,6 +315,40 @@ static void test_suspect(struct kunit *test)
 	check_ended(test, b, -ESTALE);
 }
 
+/* What a get got counts when it is known whether its region still is the owner's. */
+static void test_got_while_suspect(struct kunit *test)
+{
+	struct asked *a[3];
+	int i;
+
+	rail_up(test, 0, 1);
+	for (i = 0; i < 3; i++) {
+		a[i] = ask(test, MIB, RMPOOL_CLASS_NORMAL);
+		a[i]->req.op = RMPOOL_OP_GET;
+		submit(a[i]);
+		KUNIT_EXPECT_EQ(test, a[i]->posted, MIB);
+		WRITE_ONCE(a[i]->region.state, RMPOOL_REGION_STATE_SUSPECT);
+	}
+	finish_all();
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, a[i]->ended, 0);
+	WRITE_ONCE(a[0]->region.state, RMPOOL_REGION_STATE_ACTIVE);
+	WRITE_ONCE(a[1]->region.dead, true);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	check_ended(test, a[0], 0);
+	KUNIT_EXPECT_EQ(test, a[1]->ended, 1);
+	KUNIT_EXPECT_EQ(test, a[2]->ended, 0);
+	/* It does not wait for ever. */
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_TRUE(test, rmp_flow_stop(&a[2]->req, -ECANCELED));
+	spin_unlock_bh(&world.flow->lock);
+	rmp_request_end(&a[2]->req);
+	check_ended(test, a[2], -ECANCELED);
+}
+
 static void test_stop(struct kunit *test)
 {
 	struct asked *flies, *waits;
@@ -423,6 +457,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
 	KUNIT_CASE(test_suspect),
+	KUNIT_CASE(test_got_while_suspect),
 	KUNIT_CASE(test_stop),
 	KUNIT_CASE(test_random),
 	{}

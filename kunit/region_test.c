@@ -419,11 +419,13 @@ static void test_stale(struct kunit *test)
 	rmp_region_put(again);
 	stale->state = RMPOOL_REGION_STATE_ACTIVE;
 	rmp_region_settled(stale);
+	rmp_regions_settled();
 	KUNIT_EXPECT_EQ(test, world.settled, 1);
 	KUNIT_EXPECT_EQ(test, world.changed, 0);
 
 	stale->state = RMPOOL_REGION_STATE_STALE;
 	rmp_region_settled(stale);
+	rmp_regions_settled();
 	KUNIT_EXPECT_EQ(test, world.settled, 2);
 	KUNIT_EXPECT_EQ(test, world.changed, 1);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 10, 0)), -ESTALE);

@@ -417,6 +417,7 @@ static int region_init(struct kunit *test)
 		world.ibdev[i] = kunit_kzalloc(test, sizeof(*world.ibdev[i]),
 					       GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, world.ibdev[i]);
+		device_initialize(&world.ibdev[i]->dev);
 	}
 	world.pages = alloc_pages(GFP_KERNEL, WORLD_ORDER);
 	KUNIT_ASSERT_NOT_NULL(test, world.pages);

@@ -50,6 +50,7 @@ static struct {
 	u32 during;			/* how often something comes while one looks */
 	u32 looks;
 	int settled;
+	int told;			/* after some of those */
 	int ended;
 } world;
 
@@ -134,6 +135,11 @@ void rmp_region_settled(struct rmp_region *region)
 	world.settled++;
 }
 
+void rmp_regions_settled(void)
+{
+	world.told++;
+}
+
 /* The test */
 
 static void region_begin(struct kunit *test, bool pinned)
@@ -152,6 +158,7 @@ static void region_begin(struct kunit *test, bool pinned)
 	world.looked_to = 0;
 	world.looks = 0;
 	world.settled = 0;
+	world.told = 0;
 	KUNIT_ASSERT_EQ(test, rmp_watch_begin(region), 0);
 	KUNIT_EXPECT_TRUE(test, world.inserted);
 	if (pinned)
@@ -245,6 +252,7 @@ static void test_events(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, world.settled, events[i].looked ||
 				    events[i].state == RMPOOL_REGION_STATE_STALE,
 				    "event %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, world.told, world.settled, "event %u", i);
 		region_end(test);
 	}
 }
@@ -257,7 +265,7 @@ static void test_other_pages(struct kunit *test)
 	for (n = 0; n < 400; n++) {
 		region_begin(test, true);
 		i = (u32)below(PAGES);
-		switch (n % 4) {
+		switch (n % 5) {
 		case 0:
 			world.there[i] = world.other;
 			break;
@@ -270,9 +278,14 @@ static void test_other_pages(struct kunit *test)
 		case 3:
 			world.no_mm = true;
 			break;
+		case 4:
+			/* Anonymous, and nobody has it. */
+			world.pages[i]->mapping = (void *)
+				((unsigned long)&world.mapping | PAGE_MAPPING_ANON);
+			break;
 		}
 		/* What is not suspect is not looked at. */
-		if (i && n % 4 != 3) {
+		if (i && n % 5 != 3) {
 			happen(MMU_NOTIFY_CLEAR, 0, i);
 			flush_work(&world.mem.watch_work);
 			KUNIT_ASSERT_EQ(test, world.region.state,

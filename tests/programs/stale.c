@@ -52,6 +52,7 @@ enum {
 	COMPACTED_SHM,
 	COLLAPSED,		/* small pages that khugepaged would like to make one */
 	DISCARDED_SHARED,	/* MADV_DONTNEED of a memfd */
+	DISCARDED_HUGE,		/* of a shared huge page */
 	PAGED_OUT,		/* MADV_PAGEOUT of a memfd */
 	SOFT_DIRTY,
 	PLACES,
@@ -64,7 +65,7 @@ static const char *const names[PLACES] = {
 	"hole in hugetlbfs",
 	"split of a huge page", "fork, the child writes", "mprotect", "NUMA balancing", "compaction",
 	"compaction of shared memory", "collapse of small pages",
-	"MADV_DONTNEED of shared memory", "MADV_PAGEOUT of shared memory", "soft-dirty",
+	"MADV_DONTNEED of shared memory", "MADV_DONTNEED of a shared huge page", "MADV_PAGEOUT of shared memory", "soft-dirty",
 };
 
 #define PLACE(which)	((uint64_t)(which) * 16 * MIB)
@@ -166,17 +167,19 @@ static struct {
 static int file_of(uint32_t which)
 {
 	char name[] = "/dev/shm/stale.XXXXXX";
+	off_t size = SIZE;
 	int fd;
 
 	if (which == PUNCHED_BY_OTHER) {
 		fd = mkstemp(name);
 		unlink(name);
-	} else if (which == PUNCHED_HUGE) {
+	} else if (which == PUNCHED_HUGE || which == DISCARDED_HUGE) {
+		size = which == PUNCHED_HUGE ? 2 * HUGE : HUGE;
 		fd = memfd_create("stale", MFD_HUGETLB);
 	} else {
 		fd = memfd_create("stale", 0);
 	}
-	if (fd < 0 || ftruncate(fd, which == PUNCHED_HUGE ? 2 * HUGE : SIZE))
+	if (fd < 0 || ftruncate(fd, size))
 		give_up("%s: %s", names[which], strerror(errno));
 	return fd;
 }
@@ -205,6 +208,11 @@ static void make(uint32_t which)
 			b.huge = aligned(2 * HUGE);
 		}
 		b.at[which] = b.huge + HUGE - SIZE / 2;
+		break;
+	case DISCARDED_HUGE:
+		if (b.have_huge)
+			b.fd[which] = file_of(which);
+		b.at[which] = b.have_huge ? map(HUGE, MAP_SHARED, b.fd[which]) : anonymous(SIZE);
 		break;
 	case COLLAPSED:
 		b.at[which] = aligned(HUGE);
@@ -376,6 +384,11 @@ static const char *happen(uint32_t which, struct test *t)
 		break;
 	case DISCARDED_SHARED:
 		expect(t, !madvise(b.at[which], SIZE, MADV_DONTNEED), "%s", strerror(errno));
+		break;
+	case DISCARDED_HUGE:
+		if (!b.have_huge)
+			return "no huge pages";
+		expect(t, !madvise(b.at[which], HUGE, MADV_DONTNEED), "%s", strerror(errno));
 		break;
 	case PAGED_OUT:
 		expect(t, !madvise(b.at[which], SIZE, MADV_PAGEOUT), "%s", strerror(errno));
@@ -593,10 +606,10 @@ static void owner(void)
 	void *huge;
 	long pins;
 
-	huge = mmap(NULL, 2 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	huge = mmap(NULL, 3 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	b.have_huge = huge != MAP_FAILED;
 	if (b.have_huge)
-		munmap(huge, 2 * HUGE);
+		munmap(huge, 3 * HUGE);
 	if (rmpool_publish(pool, "stale", &b.segment))
 		give_up("%s", rmpool_error());
 	b.control = (struct control *)anonymous(PAGE);
