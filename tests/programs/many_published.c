@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+/*
+ * many_published: a segment of very many regions, and the end of its process.
+ *
+ *	many_published host N NAME	publishes it, says "ready", and waits for its death
+ *	many_published peer N NODE/SEGMENT
+ *					opens it, gets from its last region, says
+ *					"opened", and gets until that is gone
+ *
+ * Regions are of one page each, and the page tells which one it is.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rmpool.h>
+#include "clock.h"
+#include "report.h"
+
+#define PAGE	4096UL
+#define BATCH	1000U
+
+static struct rmpool *pool;
+
+static void host(uint32_t nr, const char *name)
+{
+	static struct rmpool_region_add adds[BATCH];
+	uint32_t segment, done, n, i;
+	uint8_t *memory;
+
+	memory = mmap(NULL, nr * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (memory == MAP_FAILED)
+		give_up("no memory for %u pages", nr);
+	if (rmpool_publish(pool, name, &segment))
+		give_up("%s", rmpool_error());
+	for (done = 0; done < nr; done += n) {
+		n = nr - done < BATCH ? nr - done : BATCH;
+		for (i = 0; i < n; i++) {
+			uint8_t *at = memory + (done + i) * PAGE;
+
+			memcpy(at, &(uint32_t){ done + i }, sizeof(uint32_t));
+			rmpool_prepare_region(&adds[i], at, PAGE, RMPOOL_ACCESS_REMOTE_READ,
+					      segment, (done + i) * PAGE);
+		}
+		if (rmpool_register_many(pool, adds, n, sizeof(adds[0])) != (int)n ||
+		    adds[n - 1].status)
+			give_up("%s", rmpool_error());
+	}
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static void peer(uint32_t nr, const char *name)
+{
+	struct test t = { .name = "a segment of many regions goes with its process" };
+	struct rmpool_segment_info info;
+	uint32_t segment, region, seen;
+	uint8_t *page;
+	double end;
+	int ret;
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED ||
+	    rmpool_register(pool, page, PAGE, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &region, NULL) ||
+	    rmpool_segment_open(pool, name, NULL, 300000, &segment, &info))
+		give_up("%s", rmpool_error());
+	expect(&t, info.nr_regions == nr, "%u regions", info.nr_regions);
+	ret = rmpool_get(pool, segment, (nr - 1) * PAGE, page, PAGE, 60000);
+	memcpy(&seen, page, sizeof(seen));
+	expect(&t, !ret && seen == nr - 1, "page %u: %s", seen, rmpool_error());
+	puts("opened");
+	fflush(stdout);
+	end = now() + patience(200);
+	while (!ret && now() < end)
+		ret = rmpool_get(pool, segment, (nr - 1) * PAGE, page, PAGE, 60000);
+	expect(&t, ret == -ESTALE, "at the end: %s", ret ? rmpool_error() : "still there");
+	test_end(&t);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t nr;
+
+	if (argc != 4)
+		give_up("many_published host N NAME | peer N NODE/SEGMENT");
+	nr = (uint32_t)argument(argv[2], 1, 1000000);
+	if (rmpool_open(&pool, NULL, 0))
+		give_up("%s", rmpool_error());
+	if (!strcmp(argv[1], "host"))
+		host(nr, argv[3]);
+	else if (!strcmp(argv[1], "peer"))
+		peer(nr, argv[3]);
+	else
+		give_up("%s: neither host nor peer", argv[1]);
+	return report_failed != 0;
+}
