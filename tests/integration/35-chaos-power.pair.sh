@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: module=0 level=all all=600 long=1500
+# vm: module=0 level=all test=long all=600 long=1500
 #
 # The peer loses its power under load, and boots. See tests/programs/chaos.sh.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

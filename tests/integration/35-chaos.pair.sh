@@ -92,7 +92,7 @@ fi
 [ "$VM_SLOW" = 1 ] || [ "$RMPOOL_LEVEL" = long ] || RMPOOL_LEVEL=check
 
 run_begins "kill -9"
-kills=$(amount 2 8 50)
+kills=$(amount 2 6 50)
 for ((n = 1; n <= kills; n++)); do
 	pick who a b; pick what host load both
 	moment 1500
@@ -105,7 +105,7 @@ ok "$run: $kills processes"
 run_ends
 
 run_begins "frozen"
-for ((n = 1; n <= $(amount 1 2 10); n++)); do
+for ((n = 1; n <= $(amount 1 1 10); n++)); do
 	moment 1000
 	vmctl qmp b stop
 	moment 2000
@@ -122,7 +122,7 @@ ok "$run: shortly, and until it is lost"
 run_ends
 
 run_begins "device"
-for ((n = 1; n <= $(amount 1 3 20); n++)); do
+for ((n = 1; n <= $(amount 1 2 20); n++)); do
 	pick who a b; pick rail 0 1
 	moment 1000
 	echo "device $n: rail $rail on $who"
@@ -133,7 +133,7 @@ ok "$run: deleted and added"
 run_ends
 
 run_begins "link"
-for ((n = 1; n <= $(amount 1 3 20); n++)); do
+for ((n = 1; n <= $(amount 1 2 20); n++)); do
 	pick who a b; pick rail 0 1
 	moment 1000
 	echo "link $n: rail $rail of $who"
@@ -160,7 +160,7 @@ ok "$run: $n times, and the other one carries all"
 run_ends
 
 run_begins "unload"
-for ((n = 1; n <= $(amount 1 2 10); n++)); do
+for ((n = 1; n <= $(amount 1 1 10); n++)); do
 	pick who a b
 	moment 1000
 	on "$who" life_ends || exit 1
