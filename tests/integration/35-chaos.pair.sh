@@ -83,91 +83,121 @@ begin_again()
 	chaos_load && rmpool peer add "$PEER" "v1:$PEER_IP0:13579" && host_starts && load_starts
 }
 
+# ---- runs; on a --------------------------------------------------------------
+
+run_kills()
+{
+	run_begins "kill -9"
+	kills=$(amount 2 6 50)
+	for ((n = 1; n <= kills; n++)); do
+		pick who a b; pick what host load both
+		moment 1500
+		echo "kill $n: $what on $who"
+		on "$who" kill_here "$what" || exit 1
+		[ $((n % 5)) != 0 ] || goes_on
+	done
+	goes_on
+	ok "$run: $kills processes"
+	run_ends
+}
+
+run_freezes()
+{
+	run_begins "frozen"
+	for ((n = 1; n <= $(amount 1 1 10); n++)); do
+		moment 1000
+		vmctl qmp b stop
+		moment 2000
+		vmctl qmp b cont
+		goes_on
+		moment 1000
+		vmctl qmp b stop
+		wait_until 60 peer_is_lost || not_ok "$run: the peer is lost" "it is not"
+		moment 2000
+		vmctl qmp b cont
+		goes_on
+	done
+	ok "$run: shortly, and until it is lost"
+	run_ends
+}
+
+run_devices()
+{
+	run_begins "device"
+	for ((n = 1; n <= $(amount 1 2 20); n++)); do
+		pick who a b; pick rail 0 1
+		moment 1000
+		echo "device $n: rail $rail on $who"
+		on "$who" device_here "$rail" 3000 || not_ok "$run: comes again" "rail $rail on $who"
+		goes_on
+	done
+	ok "$run: deleted and added"
+	run_ends
+}
+
+run_links()
+{
+	run_begins "link"
+	for ((n = 1; n <= $(amount 1 2 20); n++)); do
+		pick who a b; pick rail 0 1
+		moment 1000
+		echo "link $n: rail $rail of $who"
+		link "$who" "$rail" down
+		moment 5000
+		link_back "$who" "$rail" || not_ok "$run: comes again" "rail $rail of $who"
+		goes_on
+	done
+	ok "$run: down and up"
+	run_ends
+}
+
+run_flaps()
+{
+	run_begins "flapping rail"
+	end=$((SECONDS + $(amount 10 15 120))) n=0
+	while [ $SECONDS -lt $end ]; do
+		pick who a b
+		on "$who" loses 1 yes
+		moment 3000
+		# Every third time it is so until all go on over the other one.
+		[ $((n++ % 3)) != 0 ] || both load_goes || not_ok "$run: the other rail carries" "see the logs"
+		on "$who" loses 1 no
+		moment 3000
+	done
+	ok "$run: $n times, and the other one carries all"
+	run_ends
+}
+
+run_unloads()
+{
+	run_begins "unload"
+	for ((n = 1; n <= $(amount 1 1 10); n++)); do
+		pick who a b
+		moment 1000
+		on "$who" life_ends || exit 1
+		moment 3000
+		on "$who" begin_again || exit 1
+		goes_on
+	done
+	ok "$run: and loaded again"
+	run_ends
+}
+
 if [ "$VM" = b ]; then
 	obey
 	exit
 fi
 
-# In check-all the test kernel, where all takes ten times as long, gets the least of it.
-[ "$VM_SLOW" = 1 ] || [ "$RMPOOL_LEVEL" = long ] || RMPOOL_LEVEL=check
-
-run_begins "kill -9"
-kills=$(amount 2 6 50)
-for ((n = 1; n <= kills; n++)); do
-	pick who a b; pick what host load both
-	moment 1500
-	echo "kill $n: $what on $who"
-	on "$who" kill_here "$what" || exit 1
-	[ $((n % 5)) != 0 ] || goes_on
+# In check-all the test kernel, where a run takes minutes, gets the least of three of them.
+runs=(kills freezes devices links flaps unloads)
+if [ "$VM_SLOW" != 1 ] && [ "$RMPOOL_LEVEL" != long ]; then
+	RMPOOL_LEVEL=check
+	mapfile -t runs < <(printf '%s\n' "${runs[@]}" |
+		awk -v seed="$RMPOOL_SEED" 'BEGIN { srand(seed) } { print rand(), $1 }' |
+		sort -n | head -n 3 | cut -d ' ' -f 2)
+fi
+for each in "${runs[@]}"; do
+	echo "seed $RMPOOL_SEED: $each"
+	"run_$each"
 done
-goes_on
-ok "$run: $kills processes"
-run_ends
-
-run_begins "frozen"
-for ((n = 1; n <= $(amount 1 1 10); n++)); do
-	moment 1000
-	vmctl qmp b stop
-	moment 2000
-	vmctl qmp b cont
-	goes_on
-	moment 1000
-	vmctl qmp b stop
-	wait_until 60 peer_is_lost || not_ok "$run: the peer is lost" "it is not"
-	moment 2000
-	vmctl qmp b cont
-	goes_on
-done
-ok "$run: shortly, and until it is lost"
-run_ends
-
-run_begins "device"
-for ((n = 1; n <= $(amount 1 2 20); n++)); do
-	pick who a b; pick rail 0 1
-	moment 1000
-	echo "device $n: rail $rail on $who"
-	on "$who" device_here "$rail" 3000 || not_ok "$run: comes again" "rail $rail on $who"
-	goes_on
-done
-ok "$run: deleted and added"
-run_ends
-
-run_begins "link"
-for ((n = 1; n <= $(amount 1 2 20); n++)); do
-	pick who a b; pick rail 0 1
-	moment 1000
-	echo "link $n: rail $rail of $who"
-	link "$who" "$rail" down
-	moment 5000
-	link_back "$who" "$rail" || not_ok "$run: comes again" "rail $rail of $who"
-	goes_on
-done
-ok "$run: down and up"
-run_ends
-
-run_begins "flapping rail"
-end=$((SECONDS + $(amount 10 15 120))) n=0
-while [ $SECONDS -lt $end ]; do
-	pick who a b
-	on "$who" loses 1 yes
-	moment 3000
-	# Every third time it is so until all go on over the other one.
-	[ $((n++ % 3)) != 0 ] || both load_goes || not_ok "$run: the other rail carries" "see the logs"
-	on "$who" loses 1 no
-	moment 3000
-done
-ok "$run: $n times, and the other one carries all"
-run_ends
-
-run_begins "unload"
-for ((n = 1; n <= $(amount 1 1 10); n++)); do
-	pick who a b
-	moment 1000
-	on "$who" life_ends || exit 1
-	moment 3000
-	on "$who" begin_again || exit 1
-	goes_on
-done
-ok "$run: and loaded again"
-run_ends
 ask obey_end
