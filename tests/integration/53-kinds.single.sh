@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=120 6.12=all
+# vm: timeout=120 6.12=all test=long
 #
 # Memory that cannot be registered.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
