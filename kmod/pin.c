@@ -21,7 +21,8 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write,
 	long n;
 
 	/* Others look at how far it is. */
-	for (*pinned = 0; *pinned < nr; WRITE_ONCE(*pinned, *pinned + n)) {
+	*pinned = 0;
+	while (*pinned < nr) {
 		if (signal_pending(current))
 			return -EINTR;
 		at = addr + (*pinned << PAGE_SHIFT);
@@ -38,6 +39,7 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write,
 				return n;
 			return n == -ERESTARTSYS ? -EINTR : -EFAULT;
 		}
+		WRITE_ONCE(*pinned, *pinned + n);
 		cond_resched();
 	}
 	return 0;

@@ -323,10 +323,10 @@ static void test_got_while_suspect(struct kunit *test)
 
 	rail_up(test, 0, 1);
 	for (i = 0; i < 3; i++) {
-		a[i] = ask(test, MIB, RMPOOL_CLASS_NORMAL);
+		a[i] = ask(test, PAGE_SIZE, RMPOOL_CLASS_NORMAL);
 		a[i]->req.op = RMPOOL_OP_GET;
 		submit(a[i]);
-		KUNIT_EXPECT_EQ(test, a[i]->posted, MIB);
+		KUNIT_EXPECT_EQ(test, a[i]->posted, PAGE_SIZE);
 		WRITE_ONCE(a[i]->region.state, RMPOOL_REGION_STATE_SUSPECT);
 	}
 	finish_all();

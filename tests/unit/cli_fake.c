@@ -402,10 +402,13 @@ static const struct rmpool_nl_segment segments[] = {
 static const struct rmpool_nl_region regions[] = {
 	{ .id = 1, .offset = 4096, .length = 8 << 20, .access = RMPOOL_ACCESS_ALL,
 	  .chunks = 4, .devices = 2, .segment_id = 5, .segment_name = "kv", .mrs = 8, .pages = 4096,
-	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	  .percent = 100, .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 	{ .id = 2, .length = 12345, .chunks = 1, .devices = 2, .segment_name = "", .dmabuf = 1,
-	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	  .percent = 100, .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 	{ .id = 3, .length = 4096, .chunks = 1, .devices = 2, .segment_name = "", .cached = 1,
+	  .percent = 100, .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	{ .id = 4, .length = 1 << 30, .devices = 1, .segment_id = 5, .segment_name = "kv",
+	  .state = RMPOOL_REGION_STATE_REGISTERING, .percent = 62,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
 };
 

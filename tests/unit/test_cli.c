@@ -226,6 +226,7 @@ static void test_lists(void **state)
 	assert_has(result->out, "8 MiB");
 	result = tool_run("region");
 	assert_has(result->out, "0x1000");
+	assert_has(result->out, "registering 62%");
 	assert_has(result->out, "read, write");
 	assert_has(result->out, "memory   active");
 	assert_has(result->out, "dma-buf  active");
