@@ -87,15 +87,17 @@ static void rmp_region_place(struct rmp_region *region)
 static u32 rmp_region_page_shift(const struct rmp_region *region)
 {
 	struct rmp_fit fit;
-	unsigned long i;
+	unsigned long i, n;
 
 	if (region->dmabuf)
 		return PAGE_SHIFT;
 	rmp_fit_begin(&fit, region->iova & PAGE_MASK);
-	for (i = 0; i < region->nr_pages; i++) {
-		rmp_fit_add(&fit, page_to_phys(region->pages[i]), PAGE_SIZE);
-		if (!(i % RMP_CUT_STEP))
-			cond_resched();
+	for (i = 0; i < region->nr_pages; i += n) {
+		n = min(region->nr_pages - i, RMP_CUT_STEP);
+		n = rmp_fit_add_pages(&fit, region->pages + i, n);
+		if (rmp_fit_at_most(&fit, PAGE_SHIFT))
+			return PAGE_SHIFT;
+		cond_resched();
 	}
 	return rmp_fit_shift(&fit, (2ULL * SZ_1G - 1) & PAGE_MASK);
 }

@@ -26,6 +26,12 @@ void rmp_fit_add(struct rmp_fit *fit, u64 addr, u64 length);
  * that take as few the smallest; as a shift. 0 when none is possible.
  */
 u32 rmp_fit_shift(const struct rmp_fit *fit, u64 sizes);
+/* No page larger than 1 << @shift bytes is possible any more. */
+static inline bool rmp_fit_at_most(const struct rmp_fit *fit, u32 shift)
+{
+	return fit->bars & ((2ULL << shift) - 1);
+}
+
 /* How many pages of 1 << @shift bytes the range touches. */
 u64 rmp_fit_pages(const struct rmp_fit *fit, u32 shift);
 

@@ -93,21 +93,38 @@ static int rmp_mapping_access(const struct rmp_region *region,
 
 /* ----------------------------------------------------------------------- room */
 
+unsigned long rmp_fit_add_pages(struct rmp_fit *fit, struct page **pages,
+				unsigned long nr)
+{
+	unsigned long first = page_to_pfn(pages[0]), n = 1;
+
+	while (n < nr && page_to_pfn(pages[n]) == first + n)
+		n++;
+	rmp_fit_add(fit, page_to_phys(pages[0]), (u64)n << PAGE_SHIFT);
+	return n;
+}
+
 /* Pages of the MR of a chunk, told from the memory. */
 static u64 rmp_chunk_pages(const struct rmp_region *region, u32 index,
 			   const struct rmp_mapping *map)
 {
 	struct rmp_piece piece;
-	struct rmp_fit fit;
 	unsigned long i, page;
+	struct rmp_fit fit;
 
 	rmp_chunk_piece(region, index, &piece);
 	rmp_fit_begin(&fit, piece.start & PAGE_MASK);
-	for (i = 0; i < piece.nr; i++) {
+	for (i = 0; i < piece.nr;) {
 		page = piece.first + i;
-		rmp_fit_add(&fit, map->link ? map->link->addrs[page] :
-					      page_to_phys(region->pages[page]),
-			    PAGE_SIZE);
+		if (map->link) {
+			rmp_fit_add(&fit, map->link->addrs[page], PAGE_SIZE);
+			i++;
+		} else {
+			i += rmp_fit_add_pages(&fit, region->pages + page,
+					       piece.nr - i);
+		}
+		if (rmp_fit_at_most(&fit, PAGE_SHIFT))
+			return piece.nr;
 	}
 	return rmp_fit_pages(&fit, rmp_fit_shift(&fit, map->dev->page_sizes));
 }

@@ -64,6 +64,12 @@ struct rmp_mapping {
 	struct rmp_chunk chunks[];
 };
 
+struct rmp_fit;
+
+/* Adds the first of @nr pages and those that lie behind it in a row; how many. */
+unsigned long rmp_fit_add_pages(struct rmp_fit *fit, struct page **pages,
+				unsigned long nr);
+
 /* An empty one for a region that was cut. -EOPNOTSUPP, with @error, when the device
  * cannot reach the dma-buf; -EINTR, -ENOMEM. Sleeps.
  */

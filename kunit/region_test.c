@@ -300,7 +300,9 @@ static void test_stuck(struct kunit *test)
 	world.keep_memory = false;
 	KUNIT_EXPECT_EQ(test, world.pinned, 1);
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	KUNIT_EXPECT_EQ(test, world.dma, 1);
 	world.pinned = 0;
+	world.dma = 0;
 }
 
 struct deletion {

@@ -258,6 +258,7 @@ static int played_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nen
 	u64 in_page = page_size - 1, end = 0, at;
 	struct scatterlist *sg;
 	int ret = may_fail(-EINVAL);
+	bool joined;
 	int i;
 
 	if (ret)
@@ -268,9 +269,11 @@ static int played_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nen
 		at = sg_dma_address(sg);
 		if (i && at != end && (at & in_page || end & in_page))
 			return i;
+		/* The rest of a page that the one before begins. */
+		joined = i && at == end && end & in_page;
 		end = at + sg_dma_len(sg);
-		for (at &= ~in_page; at < end; at += page_size) {
-			if (mr->nr && mr->page[mr->nr - 1] == at)
+		for (at &= ~in_page; at < end; at += page_size, joined = false) {
+			if (joined)
 				continue;
 			if (mr->nr == mr->max)
 				return i;

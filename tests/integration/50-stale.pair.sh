@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=420
+# vm: timeout=420 test=long
 #
 # Registered memory that its owner lets go of, and memory to which things happen that
 # look alike, under transfers of the other host.
