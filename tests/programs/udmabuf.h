@@ -32,6 +32,11 @@ static inline int udmabuf_memory(size_t size, unsigned int flags)
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
 		give_up("memfd: %s", strerror(errno));
+	/* As long as they are not there, 6.12 looks for huge pages that somebody has
+	 * reserved, and a kernel that checks itself (DEBUG_VM) stops without one.
+	 */
+	if (flags & MFD_HUGETLB)
+		fallocate(fd, 0, 0, (off_t)size);
 	return fd;
 }
 
