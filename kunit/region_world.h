@@ -44,11 +44,11 @@ static struct {
 	int watched;
 	int changed;
 	int settled;
-	int mrs;
-	int dma;
+	u32 mrs;
+	u32 dma;
 	int segment_refs;
 	int revoked;
-	unsigned int calls;
+	u32 calls;
 	unsigned int fail_at;
 	int fail_with;		/* instead of what the call says */
 	u32 serial;
@@ -69,9 +69,23 @@ static struct {
 	struct rmp_segment segment;
 } world;
 
+/* Devices are mapped beside each other. */
+static DEFINE_SPINLOCK(played_lock);
+
+static u32 count(u32 *what, int by)
+{
+	u32 now;
+
+	spin_lock(&played_lock);
+	*what += by;
+	now = *what;
+	spin_unlock(&played_lock);
+	return now;
+}
+
 static int may_fail(int error)
 {
-	if (++world.calls != world.fail_at)
+	if (count(&world.calls, 1) != world.fail_at)
 		return 0;
 	return world.fail_with ?: error;
 }
@@ -210,14 +224,14 @@ static int played_dma_map(struct ib_device *ibdev, struct sg_table *sgt,
 	sgt->nents = sgt->orig_nents;
 	/* A software device has nothing to be unmapped. */
 	if (!played_virt_dma(ibdev))
-		world.dma++;
+		count(&world.dma, 1);
 	return 0;
 }
 
 static void played_dma_unmap(struct ib_device *ibdev, struct sg_table *sgt,
 			     enum dma_data_direction dir, unsigned long attrs)
 {
-	world.dma--;
+	count(&world.dma, -1);
 }
 
 static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
@@ -233,9 +247,9 @@ static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 		return ERR_PTR(-ENOMEM);
 	mr->max = pages;
 	mr->mr.device = pd->device;
-	mr->mr.lkey = ++world.serial << 8;
+	mr->mr.lkey = count(&world.serial, 1) << 8;
 	mr->mr.rkey = mr->mr.lkey;
-	world.mrs++;
+	count(&world.mrs, 1);
 	return &mr->mr;
 }
 
@@ -243,7 +257,7 @@ static int played_dereg_mr(struct ib_mr *ibmr)
 {
 	struct played_mr *mr = container_of(ibmr, struct played_mr, mr);
 
-	world.mrs--;
+	count(&world.mrs, -1);
 	kvfree(mr);
 	return world.keep_memory ? -EBUSY : 0;
 }
