@@ -72,7 +72,7 @@ static struct {
 /* Devices are mapped beside each other. */
 static DEFINE_SPINLOCK(played_lock);
 
-static u32 count(u32 *what, int by)
+static u32 tally(u32 *what, int by)
 {
 	u32 now;
 
@@ -85,7 +85,7 @@ static u32 count(u32 *what, int by)
 
 static int may_fail(int error)
 {
-	if (count(&world.calls, 1) != world.fail_at)
+	if (tally(&world.calls, 1) != world.fail_at)
 		return 0;
 	return world.fail_with ?: error;
 }
@@ -224,14 +224,14 @@ static int played_dma_map(struct ib_device *ibdev, struct sg_table *sgt,
 	sgt->nents = sgt->orig_nents;
 	/* A software device has nothing to be unmapped. */
 	if (!played_virt_dma(ibdev))
-		count(&world.dma, 1);
+		tally(&world.dma, 1);
 	return 0;
 }
 
 static void played_dma_unmap(struct ib_device *ibdev, struct sg_table *sgt,
 			     enum dma_data_direction dir, unsigned long attrs)
 {
-	count(&world.dma, -1);
+	tally(&world.dma, -1);
 }
 
 static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
@@ -247,9 +247,9 @@ static struct ib_mr *played_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 		return ERR_PTR(-ENOMEM);
 	mr->max = pages;
 	mr->mr.device = pd->device;
-	mr->mr.lkey = count(&world.serial, 1) << 8;
+	mr->mr.lkey = tally(&world.serial, 1) << 8;
 	mr->mr.rkey = mr->mr.lkey;
-	count(&world.mrs, 1);
+	tally(&world.mrs, 1);
 	return &mr->mr;
 }
 
@@ -257,7 +257,7 @@ static int played_dereg_mr(struct ib_mr *ibmr)
 {
 	struct played_mr *mr = container_of(ibmr, struct played_mr, mr);
 
-	count(&world.mrs, -1);
+	tally(&world.mrs, -1);
 	kvfree(mr);
 	return world.keep_memory ? -EBUSY : 0;
 }
