@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=600 long=3600 level=all test=long mem=3072
+# vm: timeout=600 long=3600 level=all 6.1=long test=long mem=3072
 #
 # What it costs to find one of very many regions: requests to a segment of the other
 # host, which are refused when their region is found. Then the end of a process that
@@ -34,10 +34,10 @@ else
 
 	barrier published 380
 	many_published peer "$regions" b/many >"$TMP/peer" &
-	peer=$!
+	opener=$!
 	check "they are opened" wait_until 300 says opened "$TMP/peer"
 	barrier opened
-	wait "$peer"
+	wait "$opener"
 	check_lines "peer" cat "$TMP/peer"
 	barrier gone 100
 fi

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=600 long=5400 level=all test=long mem=3072 module=0
+# vm: timeout=600 long=5400 level=all 6.1=long test=long mem=3072 module=0
 #
 # Very many regions of one process, up to the limit of them and beyond; and very large
 # ones that a signal cuts short.

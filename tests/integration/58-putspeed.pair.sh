@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=600 level=all kernels=6.1,6.12 mem=3072
+# vm: timeout=600 level=all 6.1=long kernels=6.1,6.12 mem=3072
 #
 # How fast single puts are from memory that was registered before, that was registered
 # for them and is kept so, and that is registered each time, also without rmpool.

@@ -22,11 +22,21 @@
 
 static struct rmpool *pool;
 
+static void register_all(struct rmpool_region_add *adds, uint32_t nr)
+{
+	int ret = rmpool_register_many(pool, adds, nr, sizeof(*adds));
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		if (ret != (int)nr || adds[i].status)
+			give_up("%s", rmpool_error());
+}
+
 static void host(uint32_t nr, const char *name)
 {
 	static struct rmpool_region_add adds[BATCH];
-	uint32_t segment, done, n, i;
-	uint8_t *memory;
+	uint32_t segment, i;
+	uint8_t *memory, *at;
 
 	memory = mmap(NULL, nr * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -34,18 +44,13 @@ static void host(uint32_t nr, const char *name)
 		give_up("no memory for %u pages", nr);
 	if (rmpool_publish(pool, name, &segment))
 		give_up("%s", rmpool_error());
-	for (done = 0; done < nr; done += n) {
-		n = nr - done < BATCH ? nr - done : BATCH;
-		for (i = 0; i < n; i++) {
-			uint8_t *at = memory + (done + i) * PAGE;
-
-			memcpy(at, &(uint32_t){ done + i }, sizeof(uint32_t));
-			rmpool_prepare_region(&adds[i], at, PAGE, RMPOOL_ACCESS_REMOTE_READ,
-					      segment, (done + i) * PAGE);
-		}
-		if (rmpool_register_many(pool, adds, n, sizeof(adds[0])) != (int)n ||
-		    adds[n - 1].status)
-			give_up("%s", rmpool_error());
+	for (i = 0; i < nr; i++) {
+		at = memory + i * PAGE;
+		memcpy(at, &i, sizeof(i));
+		rmpool_prepare_region(&adds[i % BATCH], at, PAGE, RMPOOL_ACCESS_REMOTE_READ,
+				      segment, i * PAGE);
+		if (i % BATCH == BATCH - 1 || i == nr - 1)
+			register_all(adds, i % BATCH + 1);
 	}
 	puts("ready");
 	fflush(stdout);

@@ -45,21 +45,21 @@ static inline int udmabuf_of(const struct udmabuf_create_item *items, uint32_t n
 {
 	size_t size = nr * sizeof(*items);
 	struct udmabuf_create_list *list;
-	int fd = -1, device, err;
+	int fd = -1, maker, err;
 
-	device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-	if (device < 0)
+	maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	if (maker < 0)
 		return -1;
 	list = malloc(sizeof(*list) + size);
 	if (list) {
 		list->flags = UDMABUF_FLAGS_CLOEXEC;
 		list->count = nr;
 		memcpy(list->list, items, size);
-		fd = ioctl(device, UDMABUF_CREATE_LIST, list);
+		fd = ioctl(maker, UDMABUF_CREATE_LIST, list);
 	}
 	err = errno;
 	free(list);
-	close(device);
+	close(maker);
 	errno = err;
 	return fd;
 }
