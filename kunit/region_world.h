@@ -38,16 +38,16 @@ struct played_mr {
 
 /* What is played. A countdown that reaches zero makes a call fail. */
 static struct {
-	long charged;
-	long memlock;		/* of these */
-	long pinned;
-	int watched;
+	u32 charged;
+	u32 memlock;		/* of these */
+	u32 pinned;
+	u32 watched;
 	int changed;
 	int settled;
 	u32 mrs;
 	u32 dma;
-	int segment_refs;
-	int revoked;
+	u32 segment_refs;
+	u32 revoked;
 	u32 calls;
 	unsigned int fail_at;
 	int fail_with;		/* instead of what the call says */
@@ -69,7 +69,7 @@ static struct {
 	struct rmp_segment segment;
 } world;
 
-/* Devices are mapped beside each other. */
+/* Devices are mapped, and regions released, beside each other. */
 static DEFINE_SPINLOCK(played_lock);
 
 static u32 tally(u32 *what, int by)
@@ -110,16 +110,16 @@ int rmp_charge(struct rmp_memory *mem, unsigned long nr, bool memlock,
 	int ret = may_fail(-ENOMEM);
 
 	if (!ret) {
-		world.charged += nr;
-		world.memlock += memlock ? nr : 0;
+		tally(&world.charged, nr);
+		tally(&world.memlock, memlock ? nr : 0);
 	}
 	return ret;
 }
 
 void rmp_uncharge(struct rmp_memory *mem, unsigned long nr, bool memlock)
 {
-	world.charged -= nr;
-	world.memlock -= memlock ? nr : 0;
+	tally(&world.charged, -nr);
+	tally(&world.memlock, memlock ? -nr : 0);
 }
 
 int rmp_kind_check(unsigned long addr, unsigned long length, bool write,
@@ -137,7 +137,7 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **page
 
 	*pinned = ret ? nr / 2 : nr;
 	*bad = addr + (*pinned << PAGE_SHIFT);
-	world.pinned += *pinned;
+	tally(&world.pinned, *pinned);
 	for (i = 0; i < *pinned; i++)
 		pages[i] = world.pages + world.layout(addr, i);
 	return ret;
@@ -145,7 +145,7 @@ int rmp_pin(unsigned long addr, unsigned long nr, bool write, struct page **page
 
 void rmp_unpin(struct page **pages, unsigned long nr, bool dirty)
 {
-	world.pinned -= nr;
+	tally(&world.pinned, -nr);
 }
 
 void rmp_watch_init(struct rmp_memory *mem)
@@ -162,7 +162,7 @@ int rmp_watch_begin(struct rmp_region *region)
 
 	if (!ret && !region->dmabuf) {
 		region->watched = true;
-		world.watched++;
+		tally(&world.watched, 1);
 	}
 	return ret;
 }
@@ -179,7 +179,8 @@ void rmp_watch_lost(struct rmp_region *region)
 
 void rmp_watch_end(struct rmp_region *region)
 {
-	world.watched -= region->watched;
+	if (region->watched)
+		tally(&world.watched, -1);
 }
 
 static bool played_virt_dma(struct ib_device *ibdev)
@@ -343,7 +344,7 @@ void rmp_device_put(struct rmp_device *dev)
 /* The region takes its reference itself; only the last one would end here. */
 void rmp_segment_put(struct rmp_segment *segment)
 {
-	world.segment_refs--;
+	tally(&world.segment_refs, -1);
 	refcount_dec(&segment->ref.refcount);
 }
 
@@ -363,7 +364,7 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
 					  struct rmp_region *region)
 {
-	world.revoked++;
+	tally(&world.revoked, 1);
 	return NULL;
 }
 
