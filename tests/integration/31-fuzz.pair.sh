@@ -28,7 +28,8 @@ somebody()	# COMMAND...
 settings()
 {
 	rmpool -j peer list | grep -E '"(name|endpoint)":'
-	rmpool -j node
+	# What is counted there changes by itself.
+	rmpool -j node | grep -E '"(name|uuid|listen|advertise|accept)":'
 }
 
 # Data goes on meanwhile, as far as the peer is in the table.
