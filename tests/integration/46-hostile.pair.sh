@@ -9,7 +9,6 @@
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
 rounds=$(amount 24 48 5000)
-[ "$VM_SLOW" = 1 ] || [ "$RMPOOL_LEVEL" = long ] || rounds=24
 limit=$(amount 300 300 7100)
 evil1=10.77.1.1			# VM a on rail 1
 victim1=10.77.1.2

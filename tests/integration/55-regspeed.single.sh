@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300 level=all kernels=6.1,6.12
+# vm: timeout=300 level=long kernels=6.1,6.12
 #
 # How fast memory is registered, beside ibv_reg_mr() on the same device in the same run:
 # on one device, and on two.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 
-mib=256 rounds=$(amount 5 11 31)
+mib=256 rounds=31
 
 huge_pages()
 {

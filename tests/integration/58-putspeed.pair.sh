@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=600 level=all 6.1=long kernels=6.1,6.12 mem=3072
+# vm: timeout=600 level=long kernels=6.1,6.12 mem=3072
 #
 # How fast single puts are from memory that was registered before, that was registered
 # for them and is kept so, and that is registered each time, also without rmpool.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
-mib=64 rounds=$(amount 5 5 21) port=7471
+mib=64 rounds=21 port=7471
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 

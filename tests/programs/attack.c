@@ -135,7 +135,7 @@ static void test_kinds(void)
 	try_kind(fd, "shared zeros", map(PAGE, rw, MAP_SHARED, -1), PAGE, all, 0);
 	try_kind(fd, "vdso, to read", (void *)getauxval(AT_SYSINFO_EHDR), PAGE, 0, -1);
 	try_kind(fd, "vdso, to write", (void *)getauxval(AT_SYSINFO_EHDR), PAGE, all, EFAULT);
-	try_kind(fd, "vvar", mapping_named("[vvar]"), PAGE, 0, EFAULT);
+	try_kind(fd, "vvar", mapping_named("[vvar]"), PAGE, 0, EOPNOTSUPP);
 	try_kind(fd, "vsyscall", (void *)0xffffffffff600000, PAGE, 0, EFAULT);
 	try_kind(fd, "no rights", map(PAGE, PROT_NONE, MAP_PRIVATE, -1), PAGE, 0, EFAULT);
 	m = mapping_named("[stack]");
