@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=180 test=long
+# vm: timeout=180 level=all test=long
 #
 # What memory takes on devices, and the limits that the administrator sets: pages
 # of devices, memory of users and of the node, relaxed ordering.
