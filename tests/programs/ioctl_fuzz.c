@@ -153,6 +153,14 @@ static void make_argument(struct random *r, const struct call *c, void *at)
 		a->regions = wild ? number(r) : (uintptr_t)adds;
 		a->nr = n;
 		a->size = chance(r, 5) ? (uint32_t)number(r) : sizeof(*adds);
+		/* Too many, or too large, is refused at once. Else what is behind the
+		 * buffer would be written to, and that is the C library's.
+		 */
+		if (n <= RMPOOL_BATCH_MAX && a->size <= PAGE &&
+		    (uint64_t)n * a->size > 12 * PAGE) {
+			a->size = sizeof(*adds);
+			a->nr = 4;
+		}
 		a->flags = flags(r);
 		break;
 	}
