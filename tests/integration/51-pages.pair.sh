@@ -9,17 +9,6 @@
 
 cd "$TMP" || exit 1
 
-parameter()	# NAME VALUE
-{
-	echo "$2" >"/sys/module/rmpool/parameters/$1"
-}
-
-huge_pages()	# NUMBER
-{
-	echo "$1" >/proc/sys/vm/nr_hugepages
-	[ "$(cat /proc/sys/vm/nr_hugepages)" -ge "$1" ]
-}
-
 random_file()	# NAME BYTES
 {
 	head -c "$2" /dev/urandom >"$1"

@@ -7,17 +7,6 @@
 
 cd "$TMP" || exit 1
 
-parameter()	# NAME VALUE
-{
-	echo "$2" >"/sys/module/rmpool/parameters/$1"
-}
-
-huge_pages()	# NUMBER
-{
-	echo "$1" >/proc/sys/vm/nr_hugepages
-	[ "$(cat /proc/sys/vm/nr_hugepages)" -ge "$1" ]
-}
-
 check "huge pages are there" wait_until 20 huge_pages 36
 check_lines "pages" pages sizes
 check "huge pages are given back" huge_pages 0

@@ -102,16 +102,7 @@ static void grows(void)
 
 static long huge_kib(void)
 {
-	char line[256];
-	long value = -1;
-	FILE *f = fopen("/proc/self/smaps_rollup", "r");
-
-	if (!f)
-		give_up("no /proc/self/smaps_rollup");
-	while (fgets(line, sizeof(line), f))
-		named_value(line, "AnonHugePages", &value);
-	fclose(f);
-	return value;
+	return file_value("/proc/self/smaps_rollup", "AnonHugePages");
 }
 
 static void uses_huge_pages(void)

@@ -12,8 +12,7 @@
 #include "barrier.h"
 #include "clock.h"
 #include "dmabuf.h"
-#include "kinds.h"
-#include "pattern.h"
+#include "far.h"
 #include "udmabuf.h"
 
 #define PAGE	4096UL
@@ -23,7 +22,6 @@
 #define LENGTH	600001UL	/* of the region */
 #define ALL	RMPOOL_ACCESS_ALL
 #define READ	RMPOOL_ACCESS_REMOTE_READ
-#define LIMIT	120000		/* ms */
 #define PATIENCE 60		/* seconds */
 #define DEVICES	2
 
@@ -42,16 +40,6 @@ static const char *const names[BUFFERS] = {
 	"open", "descriptor closed", "nothing kept but the region", "all of the buffer",
 	"pieces of two memfds", "registered to be read", "huge pages",
 };
-
-#define PLACE(which)	((uint64_t)(which) * 16 * MIB + SEGMENT_BASE)
-
-/* What stands somewhere: first, after a's put, after b's change, after b's get. */
-enum { FIRST, PUT, CHANGED, GOT, STAGES };
-
-static uint64_t seed_of(uint32_t stage, uint32_t which)
-{
-	return stage * 100 + which;
-}
 
 static struct rmpool *pool;
 
@@ -159,14 +147,6 @@ static void fill(uint32_t which, uint32_t stage)
 	pattern_fill(b->view + b->start, b->length, seed_of(stage, which), 0);
 }
 
-static void expect_pattern(struct test *t, const void *at, uint64_t length, uint64_t seed,
-			   uint64_t pos, const char *what)
-{
-	char why[128] = "";
-
-	expect(t, pattern_check(at, length, seed, pos, what, why, sizeof(why)), "%s", why);
-}
-
 /* The rest of the buffer never changes. */
 static void fill_beside(uint32_t which)
 {
@@ -188,36 +168,6 @@ static void expect_seen(struct test *t, uint32_t stage, uint32_t which)
 		       "the buffer");
 	expect_pattern(t, b->view, b->start, which, 0, "before the region");
 	expect_pattern(t, b->view + end, SIZE - end, which, end, "behind the region");
-}
-
-/* What is beyond the first and the last byte of a region of @end bytes. */
-struct beside {
-	int64_t from;		/* from its end if @end */
-	bool end;
-	bool whole;		/* @more bytes more than the region has, else as many as that */
-	uint64_t more;
-	int remote;		/* errors, where the region is the remote one and the local one */
-	int local;
-};
-
-static const struct beside beside[] = {
-	{ 0, true, false, 1, -ENXIO, -EFAULT },
-	{ -1, false, false, 1, -ENXIO, -EFAULT },
-	{ -1, false, false, 2, -ENXIO, -EFAULT },
-	{ 0, false, true, 1, -ERANGE, -ERANGE },
-	{ -1, true, false, 2, -ERANGE, -ERANGE },
-};
-
-#define BESIDE	(sizeof(beside) / sizeof(beside[0]))
-
-static uint64_t beside_from(const struct beside *x, uint64_t length)
-{
-	return (x->end ? length : 0) + (uint64_t)x->from;
-}
-
-static uint64_t beside_length(const struct beside *x, uint64_t length)
-{
-	return (x->whole ? length : 0) + x->more;
 }
 
 /* All of them are on so many devices, at last. */
@@ -402,100 +352,27 @@ static void owner(void)
 
 /* ------------------------------------------------------------------- the other */
 
-static struct {
-	uint32_t segment;
-	uint8_t *out, *in;	/* registered, SIZE + 2 bytes */
-} a;
-
 static uint64_t length_of(uint32_t which)
 {
 	return which == WHOLE ? SIZE : LENGTH;
 }
 
-static void get_all(struct test *t, uint32_t which, uint64_t seed)
-{
-	uint64_t length = length_of(which);
-	int ret;
-
-	memset(a.in - GUARD, 0x5a, SIZE + 2 + 2 * GUARD);
-	ret = rmpool_get(pool, a.segment, PLACE(which), a.in + 1, length, LIMIT);
-	expect(t, !ret, "get: %s", rmpool_error());
-	expect_pattern(t, a.in + 1, length, seed, 0, "what was got");
-	for (size_t i = 0; i <= GUARD; i++)
-		expect(t, *(a.in - i) == 0x5a && a.in[length + 1 + i] == 0x5a,
-		       "a byte %zu beside what was got is there", i);
-}
-
-static void first_round(struct test *t, uint32_t which, uint32_t access)
-{
-	uint64_t seed = seed_of(PUT, which), size = length_of(which), offset, length;
-	bool put = access & RMPOOL_ACCESS_REMOTE_WRITE;
-	int ret;
-
-	expect(t, put == (which != TO_READ), "access %u", access);
-	get_all(t, which, seed_of(FIRST, which));
-	pattern_fill(a.out + 1, size, seed, 0);
-	ret = rmpool_put(pool, a.segment, PLACE(which), a.out + 1, size, LIMIT);
-	if (put)
-		expect(t, !ret, "put: %s", rmpool_error());
-	else
-		expect(t, ret == -EACCES, "put: %d", ret);
-	seed = put ? seed : seed_of(FIRST, which);
-	get_all(t, which, seed);
-
-	/* The last byte can be reached, and the next one cannot. */
-	memset(a.in, 0x5a, 2);
-	ret = rmpool_get(pool, a.segment, PLACE(which) + size - 1, a.in, 1, LIMIT);
-	expect(t, !ret && a.in[0] == a.in[size] && a.in[1] == 0x5a, "the last byte: %d", ret);
-	memset(a.out, 0xee, SIZE + 2);
-	for (size_t i = 0; i < BESIDE; i++) {
-		offset = PLACE(which) + beside_from(&beside[i], size);
-		length = beside_length(&beside[i], size);
-		ret = rmpool_get(pool, a.segment, offset, a.in, length, LIMIT);
-		expect(t, ret == beside[i].remote, "get of %llu bytes at %llu: %d",
-		       (unsigned long long)length, (unsigned long long)offset, ret);
-		if (!put)
-			continue;
-		ret = rmpool_put(pool, a.segment, offset, a.out, length, LIMIT);
-		expect(t, ret == beside[i].remote, "put of %llu bytes at %llu: %d",
-		       (unsigned long long)length, (unsigned long long)offset, ret);
-	}
-	get_all(t, which, seed);
-}
-
 static void other(void)
 {
-	const size_t size = SIZE + 2 + 2 * GUARD;
 	struct test devices = { .name = "a device of the other goes and comes back" };
-	uint32_t access[BUFFERS] = { 0 }, mine, region, nr = 0, i;
-	struct rmpool_region_desc *desc;
+	uint32_t access[BUFFERS] = { 0 }, i;
 	struct test t[BUFFERS];
 
-	a.out = anonymous(size) + GUARD;
-	a.in = anonymous(size) + GUARD;
-	if (rmpool_publish(pool, "buffer", &mine) ||
-	    rmpool_register(pool, a.out, SIZE + 2, ALL, mine, 0, &region, NULL) ||
-	    rmpool_register(pool, a.in, SIZE + 2, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &region, NULL))
-		give_up("%s", rmpool_error());
+	far_begin(pool, SIZE);
 	barrier("published");
-	if (rmpool_segment_open(pool, "b", "dmabuf", 60000, &a.segment, NULL) ||
-	    rmpool_segment_regions(pool, a.segment, &desc, &nr, NULL))
-		give_up("%s", rmpool_error());
-	for (i = 0; i < nr; i++) {
-		uint32_t which = (uint32_t)(desc[i].offset / (16 * MIB));
-
-		if (which >= BUFFERS || desc[i].offset != PLACE(which) ||
-		    desc[i].length != length_of(which))
-			give_up("a region of %llu bytes at %llu",
-				(unsigned long long)desc[i].length,
-				(unsigned long long)desc[i].offset);
-		access[which] = desc[i].access;
-	}
-	free(desc);
+	far_open("dmabuf", access, BUFFERS, length_of);
 	for (i = 0; i < BUFFERS; i++) {
 		t[i] = (struct test){ .name = names[i] };
+		expect(&t[i], !access[i] ||
+		       !(access[i] & RMPOOL_ACCESS_REMOTE_WRITE) == (i == TO_READ), "access %u",
+		       access[i]);
 		if (access[i])
-			first_round(&t[i], i, access[i]);
+			far_first_round(&t[i], i, length_of(i), access[i]);
 		else
 			report_skip(names[i], "the other host has none");
 	}
@@ -504,7 +381,7 @@ static void other(void)
 	for (i = 0; i < BUFFERS; i++) {
 		if (!access[i])
 			continue;
-		get_all(&t[i], i, seed_of(i == FORGOTTEN ? PUT : CHANGED, i));
+		far_get(&t[i], i, length_of(i), seed_of(i == FORGOTTEN ? PUT : CHANGED, i));
 		test_end(&t[i]);
 	}
 	barrier("got");
@@ -514,7 +391,8 @@ static void other(void)
 		barrier(round ? "two" : "one");
 		for (i = 0; i < BUFFERS; i++) {
 			if (access[i])
-				get_all(&devices, i, seed_of(i == TO_READ ? CHANGED : GOT, i));
+				far_get(&devices, i, length_of(i),
+					seed_of(i == TO_READ ? CHANGED : GOT, i));
 		}
 		barrier(round ? "two_done" : "one_done");
 	}

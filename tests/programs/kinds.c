@@ -17,9 +17,7 @@
 
 #include <rmpool.h>
 #include "barrier.h"
-#include "kinds.h"
-#include "pattern.h"
-#include "report.h"
+#include "far.h"
 
 #define PAGE	4096UL
 #define HUGE	(2 * MIB)
@@ -27,7 +25,6 @@
 #define LENGTH	300001UL	/* of each region: over the border of two huge pages */
 #define READ	RMPOOL_ACCESS_REMOTE_READ
 #define ALL	RMPOOL_ACCESS_ALL
-#define LIMIT	120000		/* ms */
 
 enum {
 	PRIVATE,
@@ -58,17 +55,6 @@ static const char *const names[KINDS] = {
 
 static bool gigantic;
 
-/* Both odd; what is before and behind is in no region. */
-#define PLACE(which)	((uint64_t)(which) * 16 * MIB + SEGMENT_BASE)
-
-/* What stands somewhere: first, after a's put, after b's change, after b's get. */
-enum { FIRST, PUT, CHANGED, GOT, STAGES };
-
-static uint64_t seed_of(uint32_t stage, uint32_t which)
-{
-	return stage * 100 + which;
-}
-
 static struct rmpool *pool;
 
 static uint32_t add(void *addr, size_t length, uint32_t access, uint32_t segment,
@@ -80,32 +66,6 @@ static uint32_t add(void *addr, size_t length, uint32_t access, uint32_t segment
 		give_up("%s", rmpool_error());
 	return region;
 }
-
-static void expect_pattern(struct test *t, const void *at, uint64_t length, uint64_t seed,
-			   uint64_t pos, const char *what)
-{
-	char why[128] = "";
-
-	expect(t, pattern_check(at, length, seed, pos, what, why, sizeof(why)), "%s", why);
-}
-
-/* What is beyond the first and the last byte of a region; both tell where it failed. */
-struct beside {
-	int64_t from;
-	uint64_t length;
-	int remote;	/* errors, where the region is the remote one and the local one */
-	int local;
-};
-
-static const struct beside beside[] = {
-	{ (int64_t)LENGTH, 1, -ENXIO, -EFAULT },
-	{ -1, 1, -ENXIO, -EFAULT },
-	{ -1, 2, -ENXIO, -EFAULT },
-	{ 0, LENGTH + 1, -ERANGE, -ERANGE },
-	{ (int64_t)LENGTH - 1, 2, -ERANGE, -ERANGE },
-};
-
-#define BESIDE	(sizeof(beside) / sizeof(beside[0]))
 
 /* ------------------------------------------------------------- memory of each kind */
 
@@ -121,20 +81,6 @@ static struct kind {
 static int plain_file(size_t size)
 {
 	return file_in(is_of("ext4", EXT4_SUPER_MAGIC) ? "ext4" : ".", size);
-}
-
-static long vmstat(const char *name)
-{
-	char line[128];
-	long value = -1;
-	FILE *f = fopen("/proc/vmstat", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (named_value(line, name, &value))
-			break;
-	if (f)
-		fclose(f);
-	return value;
 }
 
 static uint8_t *transparent(void)
@@ -336,16 +282,18 @@ static void use_locally(struct test *t, uint32_t which)
 	int ret;
 
 	for (size_t i = 0; i < BESIDE; i++) {
-		const struct beside *x = &beside[i];
+		uint64_t from = beside_from(&beside[i], LENGTH);
+		uint64_t length = beside_length(&beside[i], LENGTH);
+		int wanted = beside[i].local;
 
-		ret = rmpool_put(pool, buffer.segment, 0, k->at + x->from, x->length, LIMIT);
-		expect(t, ret == x->local, "put of %llu bytes at %lld: %d",
-		       (unsigned long long)x->length, (long long)x->from, ret);
+		ret = rmpool_put(pool, buffer.segment, 0, k->at + from, length, LIMIT);
+		expect(t, ret == wanted, "put of %llu bytes at %lld: %d",
+		       (unsigned long long)length, (long long)from, ret);
 		if (which >= TO_READ)
 			continue;
-		ret = rmpool_get(pool, buffer.segment, 0, k->at + x->from, x->length, LIMIT);
-		expect(t, ret == x->local, "get of %llu bytes to %lld: %d",
-		       (unsigned long long)x->length, (long long)x->from, ret);
+		ret = rmpool_get(pool, buffer.segment, 0, k->at + from, length, LIMIT);
+		expect(t, ret == wanted, "get of %llu bytes to %lld: %d",
+		       (unsigned long long)length, (long long)from, ret);
 	}
 	ret = rmpool_put(pool, buffer.segment, 1, k->at, LENGTH, LIMIT);
 	expect(t, !ret, "put: %s", rmpool_error());
@@ -412,89 +360,27 @@ static void owner(void)
 
 /* ------------------------------------------------------------------- the other */
 
-static struct {
-	uint32_t segment;
-	uint8_t *out, *in;	/* registered, LENGTH + 2 bytes */
-} a;
-
-static void get_all(struct test *t, uint32_t which, uint64_t seed)
+static uint64_t length_of(uint32_t which)
 {
-	int ret;
-
-	memset(a.in - GUARD, 0x5a, LENGTH + 2 + 2 * GUARD);
-	ret = rmpool_get(pool, a.segment, PLACE(which), a.in + 1, LENGTH, LIMIT);
-	expect(t, !ret, "get: %s", rmpool_error());
-	expect_pattern(t, a.in + 1, LENGTH, seed, 0, "what was got");
-	for (size_t i = 0; i <= GUARD; i++)
-		expect(t, *(a.in - i) == 0x5a && a.in[LENGTH + 1 + i] == 0x5a,
-		       "a byte %zu beside what was got is there", i);
-}
-
-static void first_round(struct test *t, uint32_t which, uint32_t access)
-{
-	uint64_t seed = seed_of(PUT, which);
-	bool put = access & RMPOOL_ACCESS_REMOTE_WRITE;
-	int ret;
-
-	expect(t, put == (which < TO_READ), "access %u", access);
-	get_all(t, which, seed_of(FIRST, which));
-	pattern_fill(a.out + 1, LENGTH, seed, 0);
-	ret = rmpool_put(pool, a.segment, PLACE(which), a.out + 1, LENGTH, LIMIT);
-	if (put)
-		expect(t, !ret, "put: %s", rmpool_error());
-	else
-		expect(t, ret == -EACCES, "put: %d", ret);
-	get_all(t, which, put ? seed : seed_of(FIRST, which));
-
-	memset(a.out, 0xee, LENGTH + 2);
-	for (size_t i = 0; i < BESIDE; i++) {
-		const struct beside *x = &beside[i];
-		uint64_t offset = PLACE(which) + (uint64_t)x->from;
-
-		ret = rmpool_get(pool, a.segment, offset, a.in, x->length, LIMIT);
-		expect(t, ret == x->remote, "get of %llu bytes at %lld: %d",
-		       (unsigned long long)x->length, (long long)x->from, ret);
-		if (!put)
-			continue;
-		ret = rmpool_put(pool, a.segment, offset, a.out, x->length, LIMIT);
-		expect(t, ret == x->remote, "put of %llu bytes at %lld: %d",
-		       (unsigned long long)x->length, (long long)x->from, ret);
-	}
-	get_all(t, which, put ? seed : seed_of(FIRST, which));
+	(void)which;
+	return LENGTH;
 }
 
 static void other(void)
 {
-	const size_t size = LENGTH + 2 + 2 * GUARD;
-	uint32_t access[KINDS] = { 0 }, mine, nr = 0, i;
-	struct rmpool_region_desc *desc;
+	uint32_t access[KINDS] = { 0 }, i;
 	struct test t[KINDS];
 
-	a.out = anonymous(size) + GUARD;
-	a.in = anonymous(size) + GUARD;
-	if (rmpool_publish(pool, "buffer", &mine))
-		give_up("%s", rmpool_error());
-	add(a.out, LENGTH + 2, ALL, mine, 0);
-	add(a.in, LENGTH + 2, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0);
+	far_begin(pool, LENGTH);
 	barrier("published");
-	if (rmpool_segment_open(pool, "b", "kinds", 60000, &a.segment, NULL) ||
-	    rmpool_segment_regions(pool, a.segment, &desc, &nr, NULL))
-		give_up("%s", rmpool_error());
-
-	for (i = 0; i < nr; i++) {
-		uint32_t which = (uint32_t)(desc[i].offset / (16 * MIB));
-
-		if (which >= KINDS || desc[i].offset != PLACE(which) || desc[i].length != LENGTH)
-			give_up("a region of %llu bytes at %llu",
-				(unsigned long long)desc[i].length,
-				(unsigned long long)desc[i].offset);
-		access[which] = desc[i].access;
-	}
-	free(desc);
+	far_open("kinds", access, KINDS, length_of);
 	for (i = 0; i < KINDS; i++) {
 		t[i] = (struct test){ .name = names[i] };
+		expect(&t[i], !access[i] ||
+		       !(access[i] & RMPOOL_ACCESS_REMOTE_WRITE) == (i >= TO_READ), "access %u",
+		       access[i]);
 		if (access[i])
-			first_round(&t[i], i, access[i]);
+			far_first_round(&t[i], i, LENGTH, access[i]);
 		else if (i != GIGANTIC || gigantic)
 			report_skip(names[i], "the other host has none");
 	}
@@ -503,7 +389,7 @@ static void other(void)
 	for (i = 0; i < KINDS; i++) {
 		if (!access[i])
 			continue;
-		get_all(&t[i], i, seed_of(i == FILE_PRIVATE_READ ? FIRST : CHANGED, i));
+		far_get(&t[i], i, LENGTH, seed_of(i == FILE_PRIVATE_READ ? FIRST : CHANGED, i));
 		test_end(&t[i]);
 	}
 	barrier("got");

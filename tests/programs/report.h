@@ -84,19 +84,30 @@ static inline void give_up(const char *why, ...)
 	exit(2);
 }
 
-/* A "Name: value" line of /proc/self/status, in its own unit; -1: none. */
-static inline long status_value(const char *name)
+/* The value in a line "NAME: value" or "NAME value" of a file; -1: none. */
+static inline long file_value(const char *path, const char *name)
 {
 	char line[256];
 	long value = -1;
-	FILE *f = fopen("/proc/self/status", "r");
+	FILE *f = fopen(path, "r");
 
 	if (!f)
-		give_up("no /proc/self/status");
+		give_up("no %s", path);
 	while (fgets(line, sizeof(line), f))
 		named_value(line, name, &value);
 	fclose(f);
 	return value;
+}
+
+/* In the unit that is used there. */
+static inline long status_value(const char *name)
+{
+	return file_value("/proc/self/status", name);
+}
+
+static inline long vmstat(const char *name)
+{
+	return file_value("/proc/vmstat", name);
 }
 
 /* Pages under long-term pins, of the whole machine; exact for root only, who may

@@ -125,20 +125,6 @@ static bool write_text(const char *path, const char *text)
 	return good;
 }
 
-static long vmstat(const char *name)
-{
-	char line[128];
-	long value = -1;
-	FILE *f = fopen("/proc/vmstat", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (named_value(line, name, &value))
-			break;
-	if (f)
-		fclose(f);
-	return value;
-}
-
 /* Whether what was let go of is as it was written anew. */
 static void all_fresh(struct test *t, const uint8_t *at, uint64_t length)
 {

@@ -133,6 +133,20 @@ same()		# NAME WANTED GOT
 	fi
 }
 
+# Two figures of one run: one test.
+ratio()		# NAME <=|>= BOUND A B: A / B is that
+{
+	local ratio
+
+	ratio=$(awk -v a="$4" -v b="$5" 'BEGIN { printf "%.2f", a / b }')
+	echo "$1: $ratio"
+	if awk -v r="$ratio" -v bound="$3" "BEGIN { exit !(r $2 bound) }"; then
+		ok "$1"
+	else
+		not_ok "$1" "$ratio times"
+	fi
+}
+
 # How much of something is done at this level.
 amount()	# CHECK ALL LONG
 {
@@ -165,6 +179,18 @@ barrier()	# NAME [SECONDS]
 }
 
 # ---- state of the machine --------------------------------------------------
+
+parameter()	# NAME VALUE
+{
+	echo "$2" >"/sys/module/rmpool/parameters/$1"
+}
+
+# Has the kernel reserve them; false: not all are there yet.
+huge_pages()	# NUMBER
+{
+	echo "$1" >/proc/sys/vm/nr_hugepages
+	[ "$(cat /proc/sys/vm/nr_hugepages)" -ge "$1" ]
+}
 
 # Pages under long-term pins, by everyone. Processors count for themselves until
 # they are asked.
