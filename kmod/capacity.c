@@ -138,29 +138,16 @@ enum rmpool_ordering rmp_capacity_ordering(const struct rmp_device *dev)
 	return dev->ordering;
 }
 
-static bool rmp_capacity_exceeded(u64 limit, u64 used, u64 need, u32 reason,
-				  struct rmpool_error *error)
-{
-	/* A limit may have been lowered below what is used. */
-	if (need <= limit && used <= limit - need)
-		return false;
-	error->reason = reason;
-	error->limit = limit;
-	error->used = used;
-	error->need = need;
-	return true;
-}
-
 int rmp_capacity_take(struct rmp_device *dev, u64 mrs, u64 pages,
 		      struct rmpool_error *error)
 {
 	int err = 0;
 
 	spin_lock(&dev->capacity_lock);
-	if ((mrs && rmp_capacity_exceeded(rmp_capacity_mrs(dev), dev->mrs, mrs,
-					  RMPOOL_REASON_DEVICE_MRS, error)) ||
-	    rmp_capacity_exceeded(rmp_capacity_pages(), dev->pages, pages,
-				  RMPOOL_REASON_DEVICE_PAGES, error)) {
+	if ((mrs && rmp_limit_met(rmp_capacity_mrs(dev), dev->mrs, mrs,
+				  RMPOOL_REASON_DEVICE_MRS, error)) ||
+	    rmp_limit_met(rmp_capacity_pages(), dev->pages, pages,
+			  RMPOOL_REASON_DEVICE_PAGES, error)) {
 		err = -ENOMEM;
 	} else {
 		WRITE_ONCE(dev->mrs, dev->mrs + mrs);

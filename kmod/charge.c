@@ -87,30 +87,10 @@ void rmp_user_put(struct rmp_user *user)
 	kfree(user);
 }
 
-/* In pages, U64_MAX: none. */
-static u64 rmp_limit_pages(unsigned long mib)
+/* In bytes, U64_MAX: none. */
+static u64 rmp_limit(unsigned long mib)
 {
-	if (!mib || mib > U64_MAX >> 20)
-		return U64_MAX;
-	return ((u64)mib << 20) >> PAGE_SHIFT;
-}
-
-static u64 rmp_limit_bytes(u64 pages)
-{
-	return pages == U64_MAX ? U64_MAX : pages << PAGE_SHIFT;
-}
-
-static bool rmp_over(u64 limit, u64 used, u64 nr, u32 reason,
-		     struct rmpool_error *error)
-{
-	/* The limit may have been lowered below what is used. */
-	if (nr <= limit && used <= limit - nr)
-		return false;
-	error->reason = reason;
-	error->limit = limit << PAGE_SHIFT;
-	error->used = used << PAGE_SHIFT;
-	error->need = nr << PAGE_SHIFT;
-	return true;
+	return mib && mib <= U64_MAX >> 20 ? (u64)mib << 20 : U64_MAX;
 }
 
 static bool rmp_over_memlock(struct mm_struct *mm, unsigned long nr,
@@ -135,13 +115,16 @@ static bool rmp_over_memlock(struct mm_struct *mm, unsigned long nr,
 int rmp_charge(struct rmp_memory *mem, unsigned long nr, bool memlock,
 	       struct rmpool_error *error)
 {
+	u64 need = (u64)nr << PAGE_SHIFT;
 	int err = -ENOMEM;
 
 	spin_lock(&rmp_pinned_lock);
-	if (!rmp_over(rmp_limit_pages(READ_ONCE(max_user_mib)),
-		      mem->user->pages, nr, RMPOOL_REASON_USER_PINNED, error) &&
-	    !rmp_over(rmp_limit_pages(READ_ONCE(max_pinned_mib)),
-		      rmp_pinned_pages, nr, RMPOOL_REASON_NODE_PINNED, error) &&
+	if (!rmp_limit_met(rmp_limit(READ_ONCE(max_user_mib)),
+			   mem->user->pages << PAGE_SHIFT, need,
+			   RMPOOL_REASON_USER_PINNED, error) &&
+	    !rmp_limit_met(rmp_limit(READ_ONCE(max_pinned_mib)),
+			   rmp_pinned_pages << PAGE_SHIFT, need,
+			   RMPOOL_REASON_NODE_PINNED, error) &&
 	    !(memlock && rmp_over_memlock(mem->mm, nr, error))) {
 		mem->user->pages += nr;
 		rmp_pinned_pages += nr;
@@ -163,10 +146,8 @@ void rmp_uncharge(struct rmp_memory *mem, unsigned long nr, bool memlock)
 
 void rmp_pinned_get(const struct rmp_memory *mem, struct rmp_pinned *pinned)
 {
-	pinned->user_limit =
-		rmp_limit_bytes(rmp_limit_pages(READ_ONCE(max_user_mib)));
-	pinned->node_limit =
-		rmp_limit_bytes(rmp_limit_pages(READ_ONCE(max_pinned_mib)));
+	pinned->user_limit = rmp_limit(READ_ONCE(max_user_mib));
+	pinned->node_limit = rmp_limit(READ_ONCE(max_pinned_mib));
 	spin_lock(&rmp_pinned_lock);
 	pinned->user = mem->user->pages << PAGE_SHIFT;
 	pinned->node = rmp_pinned_pages << PAGE_SHIFT;

@@ -28,6 +28,21 @@ extern struct workqueue_struct *rmp_wq;
  * once may do so that nothing else should be behind them.
  */
 extern struct workqueue_struct *rmp_peers_wq;
+/* Whether @need more than @used would be more than @limit, which may have been lowered
+ * below what is used. Then it says so in @error, all in one unit.
+ */
+static inline bool rmp_limit_met(u64 limit, u64 used, u64 need, u32 reason,
+				 struct rmpool_error *error)
+{
+	if (need <= limit && used <= limit - need)
+		return false;
+	error->reason = reason;
+	error->limit = limit;
+	error->used = used;
+	error->need = need;
+	return true;
+}
+
 /* Identity of this life of the node. */
 extern uuid_t rmp_uuid;
 
