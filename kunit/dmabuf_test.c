@@ -634,12 +634,47 @@ static void test_lost_meanwhile(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
 }
 
+/* A device does not let go of the memory: its attachment stays, and forgets the region. */
+static void test_stuck(struct kunit *test)
+{
+	struct dma_buf_attachment *attach;
+	struct rmp_dmabuf_link *link;
+	struct rmpool_error error;
+	struct rmp_dmabuf *dmabuf;
+	struct sg_table *sgt;
+	u32 handle;
+
+	export_buffer(test, &moving_ops, 10);
+	device_with(test, 0, 16, false);
+	KUNIT_ASSERT_EQ(test, add_part(5, 5000, 0, &handle, &error), 0);
+	dmabuf = region_of(handle)->dmabuf;
+	attach = list_first_entry(&world.buffer->attachments,
+				  struct dma_buf_attachment, node);
+	link = attach->importer_priv;
+	sgt = link->sgt;
+	world.keep_memory = true;
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, handle), 0);
+	world.keep_memory = false;
+	KUNIT_EXPECT_EQ(test, exporter.attached, 1);
+	KUNIT_EXPECT_EQ(test, exporter.mapped, 1);
+	rcu_barrier();
+	/* Nobody is left to be told of it. */
+	take_back();
+	/* In earnest all of this stays, and so does the module. */
+	link->sgt = sgt;
+	rmp_dmabuf_unlink(link);
+	dma_buf_put(dmabuf->buf);
+	kfree(dmabuf);
+	module_put(THIS_MODULE);
+	expect_given_back(test);
+}
+
 /* One call fails, then the next, and so on: nothing stays, or the device in question
  * is left out.
  */
 static void test_unwinding(struct kunit *test)
 {
-	static const int errors[] = { 0, -ENOMEM, -EINTR };
+	static const int errors[] = { 0, -ENOMEM, -EINTR, -EAGAIN };
 	const struct dma_buf_ops *ops[] = { &still_ops, &moving_ops };
 	u32 handle, n, e, o, fewer = 0;
 	struct rmpool_error error;
@@ -688,6 +723,7 @@ static struct kunit_case dmabuf_cases[] = {
 	KUNIT_CASE(test_bad_tables),
 	KUNIT_CASE(test_lost),
 	KUNIT_CASE(test_lost_meanwhile),
+	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_unwinding),
 	{}
 };

@@ -305,6 +305,27 @@ static void test_stuck(struct kunit *test)
 	world.dma = 0;
 }
 
+/* What a driver that is full says is not taken for a device that goes. */
+static void test_full_driver(struct kunit *test)
+{
+	u32 handle, n, full = 0;
+	int ret = -1;
+
+	device_come(test, 0, 1);
+	world.fail_with = -EAGAIN;
+	for (n = 1; ret; n++) {
+		KUNIT_ASSERT_LT(test, n, 100);
+		world.calls = 0;
+		world.fail_at = n;
+		ret = region_add(BASE, 3 * PAGE_SIZE, 0, &handle);
+		KUNIT_EXPECT_NE(test, ret, -ENODEV);
+		full += ret == -ENOMEM;
+	}
+	/* Three for each of three chunks, and one for all of them. */
+	KUNIT_EXPECT_EQ(test, full, 10);
+	KUNIT_EXPECT_EQ(test, rmp_region_del(&world.mem, handle), 0);
+}
+
 struct deletion {
 	u32 handle;
 	int result;
@@ -490,6 +511,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_chunks),
 	KUNIT_CASE(test_devices),
 	KUNIT_CASE(test_stuck),
+	KUNIT_CASE(test_full_driver),
 	KUNIT_CASE(test_waits_for_requests),
 	KUNIT_CASE(test_del_many),
 	KUNIT_CASE(test_limit),

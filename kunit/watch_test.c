@@ -349,13 +349,17 @@ static void test_meanwhile(struct kunit *test)
 	region_end(test);
 }
 
-/* Those of a dma-buf are not watched; their exporter tells, and it is for good. */
+/* Those of a dma-buf are not watched; their exporter tells, and it is for good, also
+ * while they are being unregistered.
+ */
 static void test_lost(struct kunit *test)
 {
 	struct rmp_region *region = &world.region;
-	u32 early;
+	bool early;
+	u32 n;
 
-	for (early = 0; early < 2; early++) {
+	for (n = 0; n < 3; n++) {
+		early = n == 1;
 		memset(region, 0, sizeof(*region));
 		kref_init(&region->ref);
 		region->mem = &world.mem;
@@ -370,6 +374,7 @@ static void test_lost(struct kunit *test)
 		flush_work(&world.mem.watch_work);
 		KUNIT_EXPECT_EQ(test, world.settled, 0);
 		rmp_watch_pinned(region);
+		region->dead = n == 2;
 		if (!early)
 			rmp_watch_lost(region);
 		flush_work(&world.mem.watch_work);
