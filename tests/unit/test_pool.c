@@ -430,6 +430,8 @@ static void registers_many(void **state)
 			 -E2BIG);
 	says("at most 4096 requests or regions, these are 5000");
 	calls = 0;
+	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0]) + 4), -EINVAL);
+	says("the size of an entry is not valid");
 	assert_int_equal(rmpool_register_many(pool, adds, 1,
 					      offsetof(struct rmpool_region_add,
 						       dmabuf_offset) - 1), -EINVAL);
