@@ -18,7 +18,7 @@
 #include "report.h"
 
 #define LIMIT		120000		/* ms */
-#define AROUND		64U		/* bytes looked at beside what was got */
+#define AROUND		64UL		/* bytes looked at beside what was got */
 
 /* Both odd; what is before and behind is in no region. */
 #define PLACE(which)	((uint64_t)(which) * 16 * MIB + SEGMENT_BASE)
