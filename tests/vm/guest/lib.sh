@@ -20,7 +20,7 @@ ok()		# NAME
 	vmctl ok "$1"
 }
 
-# What the network and the RDMA devices look like, for the log.
+# What the network, the RDMA devices and the peers look like, for the log.
 network_state()
 {
 	ip -s link
@@ -29,6 +29,9 @@ network_state()
 	ip neigh
 	rdma link
 	rdma resource
+	rdma resource show qp
+	rdma resource show cm_id
+	[ ! -e /dev/rmpool ] || rmpool peer list
 	grep -H . /sys/class/infiniband/*/ports/1/gids/[0-9] 2>/dev/null | grep -v :0000:0000:0000:0000$
 }
 
