@@ -88,7 +88,7 @@ begin_again()
 run_kills()
 {
 	run_begins "kill -9"
-	kills=$(amount 2 6 50)
+	kills=$(amount 2 4 50)
 	for ((n = 1; n <= kills; n++)); do
 		pick who a b; pick what host load both
 		moment 1500

@@ -8,7 +8,7 @@
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
 cd "$TMP" || exit 1
-regions=$(amount 10000 10000 100000)
+regions=$(amount 5000 5000 100000)
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 if [ "$VM" = b ]; then
