@@ -28,6 +28,7 @@ extern struct workqueue_struct *rmp_wq;
  * once may do so that nothing else should be behind them.
  */
 extern struct workqueue_struct *rmp_peers_wq;
+
 /* Whether @need more than @used would be more than @limit, which may have been lowered
  * below what is used. Then it says so in @error, all in one unit.
  */
