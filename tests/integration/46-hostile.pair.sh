@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: level=all timeout=400 long=7200
+# vm: level=all 6.1=long timeout=400 long=7200
 #
 # A peer that is in the table and means harm, while another one is served: it comes
 # from rail 1, the other one over rail 0, and both are VM a. The victim tries to open
