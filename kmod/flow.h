@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the data rooms share: transfer.c (what users ask for), flow.c (the
- * queue to one peer) and qp.c (posting).
+ * queue to one peer), repeat.c (what is to be posted again) and qp.c (posting).
  */
 #ifndef RMP_FLOW_H
 #define RMP_FLOW_H
@@ -18,6 +18,7 @@
 #define RMP_SWEEP		64
 
 struct rmp_batch;
+struct rmp_hold;
 
 /**
  * struct rmp_request - one put or get, as a cursor
@@ -34,14 +35,16 @@ struct rmp_batch;
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
  * @bytes: known to be moved
+ * @pieces: what dead queue pairs carried, see repeat.h; flow->lock
  * @inflight: slices with a queue pair
+ * @attempts: slices that were posted again
  * @status: 0 or the first error
  * @deadline: jiffies
  * @reported: its completion was, or is just being, delivered
  * @marker: no request but a place in a list, of who walks it
  *
- * Belongs to its flow until it is neither queued nor has slices in flight;
- * whoever finds that, under flow->lock, takes it off the flow's lists and then
+ * Belongs to its flow until it is neither queued nor has slices in flight or
+ * pieces; whoever finds that, under flow->lock, takes it off the flow's lists and then
  * ends it, once, with rmp_request_end().
  */
 struct rmp_request {
@@ -55,6 +58,7 @@ struct rmp_request {
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
 	struct rmp_batch *batch;
+	struct list_head pieces;
 	u32 index;
 	u32 inflight;
 	u64 local_pos;
@@ -69,6 +73,7 @@ struct rmp_request {
 	u8 op;
 	u8 prio;
 	u8 wc_status;
+	u8 attempts;
 	bool reported;
 	bool marker;
 };
@@ -79,6 +84,8 @@ struct rmp_request {
  * @queue: requests with something to cut, by class
  * @parked: those of them that no rail reached when they were looked at
  * @active: all requests
+ * @holds: of queue pairs, and of dead ones with pieces
+ * @next_hold: number of the last one made
  * @sched: rails and queue pairs that are up
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
@@ -89,6 +96,8 @@ struct rmp_flow {
 	struct list_head queue[RMP_CLASSES];
 	struct list_head parked[RMP_CLASSES];
 	struct list_head active;
+	struct list_head holds;
+	u32 next_hold;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
 	unsigned long next_deadline;
@@ -102,12 +111,16 @@ struct rmp_qp;
 /**
  * struct rmp_slice - what one work request moves
  * @node: in the QP's list of free ones, its chain, or those posted
+ * @pos: of its first byte in the local region
+ * @tries: how often these bytes were posted before
  */
 struct rmp_slice {
 	struct list_head node;
 	struct rmp_qp *qp;
 	struct rmp_request *req;
+	u64 pos;
 	u32 len;
+	u32 tries;
 	struct ib_cqe cqe;
 	struct ib_sge sge;
 	struct ib_rdma_wr wr;
@@ -124,6 +137,7 @@ struct rmp_slice {
  * @post_lock: guards @posted and the order of posting; outer to flow->lock
  * @posted: slices with the device, in order
  * @ref: the owner and each who is going to post
+ * @hold: where what it carried waits when it has died; until it is drained
  */
 struct rmp_qp {
 	struct rmp_conn conn;
@@ -140,6 +154,7 @@ struct rmp_qp {
 	struct list_head posted;
 	refcount_t ref;
 	struct completion unused;
+	struct rmp_hold *hold;
 	struct rmp_slice *slices;
 };
 
@@ -155,8 +170,16 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
  * is then off the flow's lists).
  */
 bool rmp_flow_stop(struct rmp_request *req, s32 status);
-/* Reports a request that has slices in flight, as unknown. The caller has
- * stopped it, set req->reported and added one to req->inflight, under
+/* The same for one whose outcome nobody can or needs to know: waits for what is with
+ * a device and for nothing else. Also for one that is stopped already.
+ */
+bool rmp_flow_abandon(struct rmp_request *req, s32 status);
+/* Likewise: takes a request of which nothing is left anywhere off the lists. */
+bool rmp_flow_idle(struct rmp_request *req);
+/* Likewise: why it cannot go on, or 0. */
+s32 rmp_flow_blocked(const struct rmp_request *req);
+/* Reports a request that has slices in flight, or a put with pieces that are held, as
+ * unknown. The caller has stopped it, set req->reported and added one to req->inflight, under
  * flow->lock.
  */
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);

@@ -16,6 +16,7 @@
 #include "export.h"
 #include "flow.h"
 #include "netlink.h"
+#include "repeat.h"
 #include "segment.h"
 
 struct workqueue_struct *rmp_wq;
@@ -70,7 +71,9 @@ static const struct rmp_peer_ops peer_ops = {
 	.flow_kick = rmp_flow_kick,
 	.qp_create = rmp_qp_create,
 	.qp_start = rmp_qp_start,
+	.qp_drain = rmp_qp_drain,
 	.qp_destroy = rmp_qp_destroy,
+	.qp_fenced = rmp_hold_fenced,
 	.event = rmp_netlink_peer_event,
 };
 

@@ -70,8 +70,12 @@ struct rmp_rail {
  * @qp_create: an object with an initialised &struct rmp_conn whose setup makes
  *	a data QP for @rail; not connected yet
  * @qp_start: it is connected: post on it. Must not wait.
- * @qp_destroy: post no more, disconnect, wait for all work requests, free. Also
- *	for one that was never started.
+ * @qp_drain: post no more, disconnect, wait for all work requests. Also for one that
+ *	was never started. What it carried and did not move is kept, to be posted again.
+ *	After that no packet of the peer is taken by it
+ * @qp_destroy: after that: free
+ * @qp_fenced: no packet of a queue pair that is, or was, known by @fence of its
+ *	connection can write at the peer any more. The peer says so, of any number
  * @event: the peer is new, has changed its state, or is gone
  */
 struct rmp_peer_ops {
@@ -80,7 +84,9 @@ struct rmp_peer_ops {
 	void (*flow_kick)(struct rmp_flow *flow);
 	struct rmp_conn *(*qp_create)(struct rmp_rail *rail, u32 index);
 	void (*qp_start)(struct rmp_conn *conn);
+	void (*qp_drain)(struct rmp_conn *conn);
 	void (*qp_destroy)(struct rmp_conn *conn);
+	void (*qp_fenced)(struct rmp_flow *flow, u32 fence);
 	void (*event)(struct rmp_peer *peer, u32 event);
 };
 

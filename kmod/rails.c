@@ -8,7 +8,7 @@
  * random bits, good for one queue pair of one rail, once; only who reads the
  * control channel knows it. When a queue pair fails, on either side, the worker
  * destroys it and tells the peer its number, whose worker does the same with the
- * other end; and the initiator connects it anew.
+ * other end (fence.c); and the initiator connects it anew.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
@@ -144,6 +144,7 @@ static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
 
 /* The peer may not notice by itself that a queue pair of it lost its other end: what
  * the CM says goes over the rail that fails, and one that posts nothing hears nothing.
+ * This one carried nothing of ours, so no answer is needed.
  */
 static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
 			   u32 qp, const struct rmp_conn *conn)
@@ -216,7 +217,11 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 		if (!gone[i])
 			continue;
 		rmp_conn_disconnect(gone[i]);
-		rail_tell_lost(s, rail, i, gone[i]);
+		rmp_fence_ask(s, rail->index, i, gone[i]);
+	}
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (gone[i])
+			rmp_fence_drain(s, gone[i]);
 	}
 	for (i = 0; i < RMP_QPS_MAX; i++) {
 		if (gone[i])
@@ -251,6 +256,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	mutex_lock(&peer->lock);
+	rmp_fence_watch(s, rail->index, conn);
 	memcpy(req.token, rail->token[qp], sizeof(req.token));
 	rail->tokens &= ~BIT(qp);
 	peer->connecting = conn;
@@ -267,6 +273,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 		ret = -ECANCELED;
 	if (ret) {
 		rail_tell_lost(s, rail, qp, conn);
+		rmp_fence_drain(s, conn);
 		rmp_peer_ops->qp_destroy(conn);
 	}
 	return ret;
@@ -438,17 +445,25 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 	old = rail->conns[qp];
 	rail->conns[qp] = NULL;
 	mutex_unlock(&s->peer->lock);
-	if (old)
+	if (old) {
+		rmp_conn_disconnect(old);
+		rmp_fence_ask(s, rail->index, qp, old);
+		rmp_fence_drain(s, old);
 		rmp_peer_ops->qp_destroy(old);
+	}
 
 	conn = rmp_peer_ops->qp_create(rail, qp);
 	if (IS_ERR(conn)) {
 		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
 		return;
 	}
+	mutex_lock(&s->peer->lock);
+	rmp_fence_watch(s, rail->index, conn);
+	mutex_unlock(&s->peer->lock);
 	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
 	if (ret || !rail_enter(s, rail, qp, conn)) {
 		rail_tell_lost(s, rail, qp, conn);
+		rmp_fence_drain(s, conn);
 		rmp_peer_ops->qp_destroy(conn);
 	}
 }

@@ -264,6 +264,12 @@ static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 	case RMP_MSG_RAIL_LOST:
 		rmp_rails_lost(s, &msg->rail_lost);
 		return 0;
+	case RMP_MSG_QP_FENCE:
+		rmp_fence_asked(s, &msg->qp_fence);
+		return 0;
+	case RMP_MSG_QP_FENCED:
+		rmp_peer_ops->qp_fenced(s->peer->flow, msg->qp_fenced.id);
+		return 0;
 	case RMP_MSG_SEGMENT_OPEN:
 	case RMP_MSG_SEGMENT_CLOSE:
 	case RMP_MSG_KEYS_GET:
@@ -299,6 +305,7 @@ static struct rmp_session *session_alloc(struct rmp_peer *peer, bool initiator)
 	rmp_peer_hold(peer);
 	s->peer = peer;
 	s->initiator = initiator;
+	INIT_LIST_HEAD(&s->ends);
 	rmp_control_init(&s->ctl, &session_ops);
 	rmp_export_init(s);
 	return s;

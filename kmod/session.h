@@ -2,8 +2,8 @@
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
  * session.c (the connection), rails.c (data paths), pairing.c (between which
- * devices), export.c (our segments as a peer sees them), rsegment.c (its
- * segments as we see them) and node.c.
+ * devices), fence.c (queue pairs that died), export.c (our segments as a peer
+ * sees them), rsegment.c (its segments as we see them) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -35,6 +35,8 @@
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
  * @next_rail: which one is driven first; the worker's
+ * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
+ *	or not; under peer->lock
  * @exports: of &struct rmp_export, by id of the segment; under @export_lock
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
  */
@@ -61,6 +63,7 @@ struct rmp_session {
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
 	u32 next_rail;
+	struct list_head ends;
 
 	struct mutex export_lock;	/* exports, revokes and their counts */
 	struct xarray exports;
@@ -179,6 +182,21 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
  * tried again.
  */
 bool rmp_rails_pair(struct rmp_session *s);
+
+/* fence.c */
+/* peer->lock held: a data queue pair was made, and is not connected yet. */
+void rmp_fence_watch(struct rmp_session *s, u32 rail, struct rmp_conn *conn);
+/* It is in error here: asks the peer to take its end down, and to say when that is
+ * done; &struct rmp_peer_ops.qp_fenced is called then.
+ */
+void rmp_fence_ask(struct rmp_session *s, u32 rail, u32 qp,
+		   const struct rmp_conn *conn);
+/* Drains it (&struct rmp_peer_ops.qp_drain), and answers if the peer asked. Once for each
+ * that was watched, before it is destroyed.
+ */
+void rmp_fence_drain(struct rmp_session *s, struct rmp_conn *conn);
+/* The peer asked. */
+void rmp_fence_asked(struct rmp_session *s, const struct rmp_msg_qp_fence *m);
 
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);

@@ -84,6 +84,7 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
 		.status = status,
 		.flags = unknown ? RMPOOL_COMPLETION_UNKNOWN : 0,
 		.wc_status = req->wc_status,
+		.attempts = req->attempts,
 		.rail = req->rail,
 		.elapsed_us = clamp_t(s64, us, 0, U32_MAX),
 	};
@@ -323,6 +324,7 @@ static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
 	memset(req, 0, sizeof(*req));
 	INIT_LIST_HEAD(&req->active);
 	INIT_LIST_HEAD(&req->queue);
+	INIT_LIST_HEAD(&req->pieces);
 	INIT_LIST_HEAD(&req->file_node);
 	INIT_LIST_HEAD(&req->done_node);
 	kref_get(&file->ref);

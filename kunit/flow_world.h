@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of flow.c and qp.c: the queue pairs of devices, regions on both
- * sides, and who is told that a request has ended. The test says what completes,
- * in which way and when. Each work request is looked at: that it stays in one
- * chunk on both sides and uses the keys of its rail; and that the bytes of a
- * request are posted once each.
+ * The world of flow.c, repeat.c and qp.c: the queue pairs of devices, regions on both
+ * sides, the peer that answers for its ends, and who is told that a request has ended.
+ * The test says what completes, in which way and when. Each work request is looked at:
+ * that it stays in one chunk on both sides and uses the keys of its rail; that the bytes
+ * of a request are posted once each, not counting those that failed; and that what
+ * failed is not posted again as long as anything of it may still be on its way.
  */
 #ifndef RMP_FLOW_WORLD_H
 #define RMP_FLOW_WORLD_H
 
 #include "suite.h"
 #include "flow.c"
+#include "repeat.c"
 #include "qp.c"
 #include "sched.c"
 #include "slice.c"
@@ -60,6 +62,17 @@ static struct {
 	int failed_qps;
 	struct asked *ended[8192];
 	u32 nr_ended;
+	spinlock_t lock;	/* of all below, and of what is counted in struct asked */
+	bool silent;		/* the peer does not answer for its ends */
+	DECLARE_BITMAP(fenced, 8192);	/* those that it answered for */
+	struct {
+		struct asked *a;
+		u64 from, to;
+		u32 fence;
+	} late[1024];		/* bytes that may still be on their way */
+	u32 nr_late;
+	u32 unfenced[1024];	/* dead queue pairs that it was not asked about yet */
+	u32 nr_unfenced;
 } world;
 
 /* ---------------------------------------------------------- what is played */
@@ -149,12 +162,54 @@ do { \
 		world.wrong_line = __LINE__; \
 } while (0)
 
+static inline u64 slice_at(const struct rmp_slice *slice)
+{
+	return slice->sge.addr - asked_of(slice->req)->region.iova;
+}
+
+/* It failed: what it carried may arrive all the same, later. */
+static inline void note_late(struct rmp_slice *slice)
+{
+	struct asked *a = asked_of(slice->req);
+	u64 at = slice_at(slice);
+
+	spin_lock_bh(&world.lock);
+	a->posted -= slice->len;
+	a->tiles -= tile(at + slice->len) - tile(at);
+	if (world.nr_late < ARRAY_SIZE(world.late)) {
+		world.late[world.nr_late].a = a;
+		world.late[world.nr_late].from = at;
+		world.late[world.nr_late].to = at + slice->len;
+		world.late[world.nr_late++].fence = slice->qp->conn.fence;
+	} else {
+		must(false);
+	}
+	spin_unlock_bh(&world.lock);
+}
+
+/* Nothing comes any more of the gets, or also of the puts, of one queue pair. */
+static inline void forget_late(u32 fence, bool puts)
+{
+	u32 i, n = 0;
+
+	spin_lock_bh(&world.lock);
+	for (i = 0; i < world.nr_late; i++) {
+		if (world.late[i].fence == fence &&
+		    (puts || world.late[i].a->req.op == RMPOOL_OP_GET))
+			continue;
+		world.late[n++] = world.late[i];
+	}
+	world.nr_late = n;
+	spin_unlock_bh(&world.lock);
+}
+
 static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 {
 	struct asked *a = asked_of(slice->req);
 	const struct ib_rdma_wr *wr = &slice->wr;
 	u64 local = slice->sge.addr - a->region.iova;
 	u64 remote = wr->remote_addr - a->rr.iova;
+	u32 i;
 
 	must(local == remote);
 	must(slice->len > 0 && slice->len == slice->sge.length);
@@ -171,8 +226,13 @@ static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 	must(wr->wr.opcode == (a->req.op == RMPOOL_OP_PUT ?
 			       IB_WR_RDMA_WRITE : IB_WR_RDMA_READ));
 	must(!a->ended);
+	spin_lock_bh(&world.lock);
 	a->posted += slice->len;
 	a->tiles += tile(local + slice->len) - tile(local);
+	for (i = 0; i < world.nr_late; i++)
+		must(world.late[i].a != a || local >= world.late[i].to ||
+		     local + slice->len <= world.late[i].from);
+	spin_unlock_bh(&world.lock);
 }
 
 static inline int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -184,10 +244,17 @@ static inline int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	for (; wr; wr = wr->next) {
 		if (world.fail_post && !--world.fail_post) {
 			*bad = wr;
+			/* From here on nothing was taken. */
+			for (; wr; wr = wr->next) {
+				slice = container_of(wr, struct rmp_slice, wr.wr);
+				check_wr(slice->qp, slice);
+				note_late(slice);
+			}
 			return -ENOMEM;
 		}
 		slice = container_of(wr, struct rmp_slice, wr.wr);
 		check_wr(slice->qp, slice);
+		must(slice->pos == slice_at(slice));
 		must(q->nr < slice->qp->s.depth);
 		q->wr[(q->first + q->nr++) % ARRAY_SIZE(q->wr)] = &slice->wr.wr;
 		/* Else completions would come too late. */
@@ -230,8 +297,10 @@ static inline bool proceed(struct rmp_qp *qp, enum ib_wc_status status)
 	if (status != IB_WC_SUCCESS)
 		q->broken = true;
 	if (q->broken) {
-		complete_wr(next_wr(q), status == IB_WC_SUCCESS ?
-			    IB_WC_WR_FLUSH_ERR : status);
+		wr = next_wr(q);
+		note_late(container_of(wr, struct rmp_slice, wr.wr));
+		complete_wr(wr, status == IB_WC_SUCCESS ? IB_WC_WR_FLUSH_ERR :
+							  status);
 		return true;
 	}
 	do {
@@ -274,16 +343,29 @@ void rmp_conn_set_lost(struct rmp_conn *conn)
 /* Drains: all that was posted ends. What is unsignalled at the end was not posted
  * whole: it may have been done, and then no completion comes for it.
  */
-void rmp_conn_destroy(struct rmp_conn *conn)
+void rmp_conn_drain(struct rmp_conn *conn)
 {
 	struct rmp_qp *qp = container_of(conn, struct rmp_qp, conn);
+	struct played_qp *q = played(qp);
+	u32 n;
 
-	if (played(qp)->unsignalled && !played(qp)->broken && below(2))
-		played(qp)->nr -= min(played(qp)->nr, played(qp)->unsignalled);
-	played(qp)->broken = true;
+	if (q->unsignalled && !q->broken && below(2)) {
+		for (n = min(q->nr, q->unsignalled); n; n--) {
+			q->nr--;
+			note_late(container_of(q->wr[(q->first + q->nr) %
+						     ARRAY_SIZE(q->wr)],
+					       struct rmp_slice, wr.wr));
+		}
+	}
+	q->broken = true;
 	while (proceed(qp, IB_WC_SUCCESS))
 		;
-	kfree(played(qp));
+	forget_late(conn->fence, test_bit(conn->fence, world.fenced));
+}
+
+void rmp_conn_destroy(struct rmp_conn *conn)
+{
+	kfree(played(container_of(conn, struct rmp_qp, conn)));
 }
 
 void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn)
@@ -325,20 +407,49 @@ static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
 		conn->dev = rail->dev;
 		KUNIT_ASSERT_EQ(test, conn->ops->setup(conn), 0);
 		conn->state = 1;
+		conn->peer_qpn = 77;
 		world.conn[i][q] = conn;
 		rmp_qp_start(conn);
 	}
 }
 
+/* The peer says that its end of a queue pair is drained; ours may not be yet. */
+static inline void say_fenced(u32 fence, bool drained)
+{
+	set_bit(fence, world.fenced);
+	if (drained)
+		forget_late(fence, true);
+	rmp_hold_fenced(world.flow, fence);
+}
+
+/* Of all that it was silent about. */
+static inline void say_all_fenced(void)
+{
+	while (world.nr_unfenced)
+		say_fenced(world.unfenced[--world.nr_unfenced], true);
+}
+
+static inline void qp_down(u32 rail, u32 index)
+{
+	struct rmp_conn *conn = world.conn[rail][index];
+	u32 fence;
+
+	if (!conn)
+		return;
+	fence = conn->fence;
+	world.conn[rail][index] = NULL;
+	rmp_qp_drain(conn);
+	rmp_qp_destroy(conn);
+	if (!world.silent)
+		say_fenced(fence, true);
+	else if (world.nr_unfenced < ARRAY_SIZE(world.unfenced))
+		world.unfenced[world.nr_unfenced++] = fence;
+}
+
 static inline void rail_down(u32 i)
 {
-	u32 q;
-
-	for (q = 0; q < 2; q++) {
-		if (world.conn[i][q])
-			rmp_qp_destroy(world.conn[i][q]);
-		world.conn[i][q] = NULL;
-	}
+	qp_down(i, 0);
+	qp_down(i, 1);
 }
 
 static inline int flow_init(struct kunit *test)
@@ -347,6 +458,7 @@ static inline int flow_init(struct kunit *test)
 
 	suite_case(test);
 	memset(&world, 0, sizeof(world));
+	spin_lock_init(&world.lock);
 	world.ibdev.ops.post_send = post_send;
 	for (i = 0; i < RAILS; i++) {
 		world.dev[i] = kunit_kzalloc(test, sizeof(**world.dev),
@@ -356,6 +468,7 @@ static inline int flow_init(struct kunit *test)
 	rmp_qp_depth = 16;
 	rmp_qp_window = 4 * MIB;
 	rmp_max_slice = 1 * MIB;
+	rmp_max_failover = 4;
 	rmp_wq = alloc_workqueue("rmp_test", WQ_UNBOUND, 0);
 	KUNIT_ASSERT_NOT_NULL(test, rmp_wq);
 	world.flow = rmp_flow_create(NULL);
@@ -375,7 +488,10 @@ static inline void flow_exit(struct kunit *test)
 		for (q = 0; q < RMP_SCHED_QPS; q++)
 			KUNIT_EXPECT_NULL(test, world.flow->rails[i].qps[q]);
 	}
+	say_all_fenced();
+	flush_delayed_work(&world.flow->sweep);
 	flush_workqueue(rmp_wq);
+	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->holds));
 	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->active));
 	for (i = 0; i < RMP_CLASSES; i++) {
 		KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->queue[i]));
@@ -395,6 +511,7 @@ static inline struct asked *ask(struct kunit *test, u64 length, u8 prio)
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	INIT_LIST_HEAD(&a->req.active);
 	INIT_LIST_HEAD(&a->req.queue);
+	INIT_LIST_HEAD(&a->req.pieces);
 	INIT_LIST_HEAD(&a->req.done_node);
 	a->length = length;
 	a->region.length = length;
@@ -495,6 +612,7 @@ static inline void check_ended(struct kunit *test, const struct asked *a, s32 st
 	KUNIT_EXPECT_EQ(test, a->status, status);
 	KUNIT_EXPECT_EQ(test, a->bytes, a->moved);
 	KUNIT_EXPECT_EQ(test, a->req.inflight, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&a->req.pieces));
 	if (status)
 		return;
 	KUNIT_EXPECT_EQ(test, a->moved, a->length);

@@ -371,6 +371,10 @@ static int say_type(struct kunit *test, struct rmp_peer *peer, u8 type)
 	case RMP_MSG_RAIL_LOST:
 		msg.rail_lost.qpn = 77;
 		break;
+	case RMP_MSG_QP_FENCE:
+		msg.qp_fence.qpn = 77;
+		msg.qp_fence.peer_qpn = 77;
+		break;
 	case RMP_MSG_SEGMENT_OPEN:
 		strscpy(msg.segment_open.name, "none", 5);
 		break;
@@ -423,7 +427,7 @@ static void test_messages(struct kunit *test)
 	u8 t;
 
 	for (i = 0; i < ARRAY_SIZE(phases); i++) {
-		for (t = RMP_MSG_HELLO; t <= RMP_MSG_RAIL_LOST; t++) {
+		for (t = RMP_MSG_HELLO; t <= RMP_MSG_QP_FENCED; t++) {
 			bool ok = allowed(phases[i], t);
 
 			if (t == RMP_MSG_CREDIT)	/* control.c's own */

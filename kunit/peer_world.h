@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of the rooms that know peers: peer.c, session.c, rails.c, rsegment.c,
+ * The world of the rooms that know peers: peer.c, session.c, rails.c, fence.c, rsegment.c,
  * export.c and segment.c are the real ones, what they stand on is played here:
  * connections, control channels, devices, the node, the data rooms. The test is
  * the other node: it answers connects, hands in requests and messages, and
@@ -24,6 +24,7 @@
 #include "session.c"
 #include "rails.c"
 #include "pairing.c"
+#include "fence.c"
 #include "rsegment.c"
 #include "export.c"
 #include "segment.c"
@@ -80,6 +81,10 @@ static struct {
 	atomic_t started;
 	atomic_t numbers;	/* of queue pairs */
 	atomic_t destroyed;
+	atomic_t fences;	/* numbers of queue pairs for the data rooms */
+	u32 fenced[16];		/* those that they were told of */
+	u32 nr_fenced;
+	void (*draining)(struct rmp_conn *conn);	/* what happens meanwhile, once */
 	atomic_t kicks;
 	atomic_t events[4];
 } world;
@@ -431,6 +436,7 @@ void rmp_node_get(struct rmp_node *node)
 struct world_qp {
 	struct rmp_conn conn;
 	bool started;
+	bool drained;
 };
 
 static struct rmp_flow *flow_create(struct rmp_peer *peer)
@@ -458,6 +464,7 @@ static struct rmp_conn *qp_create(struct rmp_rail *rail, u32 index)
 		return ERR_PTR(-ENOMEM);
 	atomic_inc(&world.qps);
 	rmp_conn_init(&qp->conn, NULL, 0);
+	qp->conn.fence = atomic_inc_return(&world.fences);
 	return &qp->conn;
 }
 
@@ -470,14 +477,33 @@ static void qp_start(struct rmp_conn *conn)
 	atomic_inc(&world.started);
 }
 
+static void qp_drain(struct rmp_conn *conn)
+{
+	struct world_qp *qp = container_of(conn, struct world_qp, conn);
+	void (*draining)(struct rmp_conn *conn);
+
+	WARN_ON(qp->drained);
+	qp->drained = true;
+	draining = xchg(&world.draining, NULL);
+	rmp_conn_disconnect(conn);
+	if (draining)
+		draining(conn);
+}
+
 static void qp_destroy(struct rmp_conn *conn)
 {
 	struct world_qp *qp = container_of(conn, struct world_qp, conn);
 
+	WARN_ON(!qp->drained);
 	atomic_inc(&world.destroyed);
 	atomic_dec(&world.qps);
 	rmp_conn_destroy(conn);
 	kfree(qp);
+}
+
+static void qp_fenced(struct rmp_flow *flow, u32 fence)
+{
+	world.fenced[world.nr_fenced++ % ARRAY_SIZE(world.fenced)] = fence;
 }
 
 static void peer_event(struct rmp_peer *peer, u32 event)
@@ -495,7 +521,9 @@ static const struct rmp_peer_ops world_peer_ops = {
 	.flow_kick = flow_kick,
 	.qp_create = qp_create,
 	.qp_start = qp_start,
+	.qp_drain = qp_drain,
 	.qp_destroy = qp_destroy,
+	.qp_fenced = qp_fenced,
 	.event = peer_event,
 };
 

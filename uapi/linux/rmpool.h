@@ -488,8 +488,9 @@ struct rmpool_request {
 	__u32 reserved[5];
 };
 
-/* Some slices were still with the device when the request was reported: their
- * bytes may yet be written (put: at the peer, get: in local memory).
+/* Some slices were still with the device when the request was reported, or, of a put,
+ * on a queue pair that died, and the peer had not confirmed that its end is dead, too:
+ * their bytes may yet be written (put: at the peer, get: in local memory).
  */
 #define RMPOOL_COMPLETION_UNKNOWN	0x1U
 
@@ -509,8 +510,10 @@ struct rmpool_request {
  *	EOPNOTSUPP (of a kind that cannot be registered, or the limit for such
  *	requests is 0) and ENODEV (no usable device)
  * @flags: RMPOOL_COMPLETION_*
- * @wc_status: the verbs' status of the first slice that failed, or 0
- * @attempts: how many times a slice of it was posted again
+ * @wc_status: the verbs' status of the first slice that failed, or 0; a request that
+ *	succeeded has one if that slice was posted again
+ * @attempts: how many times a slice of it was posted again, since its queue pair
+ *	died; stays at 255 when there are more
  * @rail: index of the rail that failed or of the last one used
  * @elapsed_us: from submit to the end; stays at ~0 when it is longer
  */
