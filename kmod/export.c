@@ -102,28 +102,28 @@ static void export_changed_work(struct work_struct *work)
 	exports_free(&dead);
 }
 
-bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
+void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
-	bool told;
+	struct rmp_session *s = ex->session;
 	int ret;
 
-	ret = rmp_revoke_send(ex->session, sub->segment->id, region_id, rev);
-	told = !ret;
+	ret = rmp_revoke_send(s, sub->segment->id, region_id, rev);
 	/* It must let go all the same: end the session. */
 	if (ret == -ENOSPC) {
 		pr_warn_ratelimited("peer %s leaves %u revocations unanswered\n",
-				    ex->session->peer->name, RMP_REVOKES_MAX);
-		rmp_session_break(ex->session, -ETIMEDOUT,
-				  RMPOOL_REASON_SILENT);
-	} else if (ret && ret != -ENOTCONN) {
-		rmp_session_break(ex->session, ret, RMPOOL_REASON_NONE);
+				    s->peer->name, RMP_REVOKES_MAX);
+		rmp_session_break(s, -ETIMEDOUT, RMPOOL_REASON_SILENT);
+	} else if (ret == -ENOTCONN) {
+		/* It ends already. */
+		rmp_session_break(s, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+	} else if (ret) {
+		rmp_session_break(s, ret, RMPOOL_REASON_NONE);
 	}
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
 		rmp_export_changed(sub);
-	return told;
 }
 
 /* ----------------------------------------------------------- open and close */

@@ -76,29 +76,32 @@ static void revoke_work(struct work_struct *work)
 int rmp_revoke_send(struct rmp_session *s, u32 segment, u64 region,
 		    struct rmp_revocation *rev)
 {
+	const gfp_t gfp = GFP_KERNEL | __GFP_NOFAIL;
 	struct rmp_msg *msg;
-	int ret = -ENOSPC;
+	int ret = -ENOMEM;
+	u32 id;
 
 	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
-	msg->type = RMP_MSG_REVOKE;
-	msg->revoke.segment = segment;
-	msg->revoke.region = region;
 	mutex_lock(&s->export_lock);
-	msg->revoke.id = ++s->next_revoke;
-	if (s->nr_revokes < RMP_REVOKES_MAX)
-		ret = xa_insert(&s->revokes, msg->revoke.id, rev, GFP_KERNEL);
-	if (!ret) {
+	/* All that fails ends the session, and the answer is given then, not before:
+	 * until then it has queue pairs.
+	 */
+	do
+		id = ++s->next_revoke;
+	while (xa_insert(&s->revokes, id, rev, gfp));
+	s->nr_revokes++;
+	if (msg) {
+		msg->type = RMP_MSG_REVOKE;
+		msg->revoke.segment = segment;
+		msg->revoke.region = region;
+		msg->revoke.id = id;
 		ret = rmp_session_send(s, msg);
-		if (ret)
-			xa_erase(&s->revokes, msg->revoke.id);
-		else
-			s->nr_revokes++;
 	}
-	if (!ret && READ_ONCE(s->mute))
+	if (!ret && s->nr_revokes > RMP_REVOKES_MAX)
+		ret = -ENOSPC;
+	if (READ_ONCE(s->mute))
 		mod_delayed_work(rmp_wq, &s->revoke_work, 0);
-	else if (!ret)
+	else
 		queue_delayed_work(rmp_wq, &s->revoke_work, rmp_revoke_wait());
 	mutex_unlock(&s->export_lock);
 	kfree(msg);

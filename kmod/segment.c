@@ -164,8 +164,7 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 	list_for_each_entry(sub, &segment->subscribers, node) {
 		kref_get(&rev->ref);
 		atomic_inc(&rev->pending);
-		if (!rmp_segment_ops->revoke(sub, region ? region->id : 0, rev))
-			rmp_revocation_answer(rev);
+		rmp_segment_ops->revoke(sub, region ? region->id : 0, rev);
 		cond_resched();
 	}
 

@@ -90,8 +90,8 @@ struct rmp_revocation {
  * @changed: regions were added, or are stale: peers may fetch the new keys
  * @revoke: the peer must let go of region @region_id (0: of all) and then
  *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
- *	is lost, or was cut off since it did not let go until @rev->due. Returns
- *	false when the peer is lost already: then the answer is taken as given.
+ *	is lost, or was cut off since it did not let go until @rev->due: when
+ *	nothing of it can reach memory here any more
  * @event: the segment is new, changed or gone (RMPOOL_EVENT_*)
  *
  * All are called with @segment->lock held, may sleep briefly, and must not
@@ -99,7 +99,7 @@ struct rmp_revocation {
  */
 struct rmp_segment_ops {
 	void (*changed)(struct rmp_subscriber *sub);
-	bool (*revoke)(struct rmp_subscriber *sub, u64 region_id,
+	void (*revoke)(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev);
 	void (*event)(struct rmp_segment *segment, u32 event);
 };

@@ -208,8 +208,8 @@ void rmp_export_destroy(struct rmp_session *s);
  */
 #define RMP_REVOKES_MAX		8192
 void rmp_revoke_init(struct rmp_session *s);
-/* Tells the peer; from then on its answer, the end of the session or a cut counts.
- * -ENOSPC: it has too many open.
+/* Tells the peer; from then on its answer, a cut or the end of the session counts, which
+ * the caller brings about when this fails. -ENOSPC: it has too many open.
  */
 int rmp_revoke_send(struct rmp_session *s, u32 segment, u64 region,
 		    struct rmp_revocation *rev);

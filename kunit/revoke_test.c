@@ -431,6 +431,31 @@ static void test_ends(struct kunit *test)
 	unpublish(s);
 }
 
+/* The channel is broken, and the worker has not seen to it yet: there are queue pairs,
+ * so what is asked for now is kept until they are gone.
+ */
+static void test_broken(struct kunit *test)
+{
+	struct rmp_segment *s = publish_all(test);
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+
+	want_no_more(peer);
+	mutex_lock(&peer->lock);
+	spin_lock(&world.lock);
+	peer->session->ctl.dead = true;
+	spin_unlock(&world.lock);
+	rmp_segment_remove(s, &r[0]);
+	KUNIT_EXPECT_TRUE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_NULL(test, peer->session);
+	check_peer(test, peer);
+	unpublish(s);
+}
+
 /* Kicks and events at random moments between; at the end nothing is kept. */
 static void test_random(struct kunit *test)
 {
@@ -524,6 +549,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_being_let_in_at_the_end),
 	KUNIT_CASE(test_connecting),
 	KUNIT_CASE(test_ends),
+	KUNIT_CASE(test_broken),
 	KUNIT_CASE(test_random),
 	KUNIT_CASE(test_too_many),
 	{}
