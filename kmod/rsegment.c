@@ -80,7 +80,7 @@ static void ack_work(struct work_struct *work)
 		msg->revoke = ack->revoke;
 		rmp_session_send(ack->session, msg);
 		kfree(msg);
-	}	/* else the peer's wait is bounded */
+	}	/* else the peer cuts us off when its patience ends */
 	rmp_session_put(ack->session);
 	kfree(ack);
 }

@@ -48,6 +48,9 @@ static struct {
 	u32 dma;
 	u32 segment_refs;
 	u32 revoked;
+	bool held;		/* peers do not let go of what is revoked */
+	struct rmp_region *kept;	/* the last of it, until peers_let_go() */
+	struct rmp_revocation *ending;	/* what the segment has to wait for */
 	u32 calls;
 	unsigned int fail_at;
 	int fail_with;		/* instead of what the call says */
@@ -361,21 +364,24 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	return ret;
 }
 
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 {
 	tally(&world.revoked, 1);
-	return NULL;
+	if (!world.held)
+		return;
+	kref_get(&region->ref);
+	/* Pairs with the look of the test at it. */
+	smp_store_release(&world.kept, region);
 }
 
-unsigned long rmp_revoke_wait(void)
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
 {
-	return 2 * HZ;
+	return xchg(&world.ending, NULL);
 }
 
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
 {
+	wait_for_completion(&rev->done);
 	return true;
 }
 

@@ -344,8 +344,8 @@ struct rmpool_region_add_many {
  * @failed: out: how many of those are unknown
  * @error: out
  *
- * As REGION_DEL for each, but peers and devices are waited for together, and for
- * the peers of all of them no longer than for one.
+ * As REGION_DEL for each, but peers and devices are waited for together, and a
+ * silent peer is waited for once.
  *
  * Errors: EINVAL, E2BIG (@nr above the limit), EFAULT, ENOMEM, EINTR.
  */
