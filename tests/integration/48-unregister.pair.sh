@@ -2,9 +2,9 @@
 # vm: timeout=300 long=1500 level=all test=long mem=3072
 #
 # Unregistering while a peer that puts does not answer any more: it ends soon after the
-# peer's time is over, the memory is free then, and nothing comes when the peer is back.
-# Who is killed while he waits is gone at once, and all is cleaned up. Then the end of a
-# process with many regions.
+# peer's time is over, once for many regions, the memory is free then, and nothing comes
+# when the peer is back. Who is killed while he waits is gone at once, and all is cleaned
+# up. Then the end of a process with many regions.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 . "$RMPOOL_TREE/tests/programs/talk.sh"
@@ -93,9 +93,10 @@ if [ "$VM" = a ]; then
 	exit
 fi
 
+# More regions than are unregistered in one step.
 host()
 {
-	talk_start x withdraw host x 8
+	talk_start x withdraw host x 8 600
 	same "published" ok "$(talk_hear x)"
 }
 
