@@ -9,7 +9,7 @@
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 . "$RMPOOL_TREE/tests/programs/talk.sh"
 
-regions=$(amount 2000 10000 100000)
+regions=$(amount 2000 2000 100000)
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 
@@ -195,6 +195,6 @@ count_calls rmp_export_revoke && counting=1
 began=$EPOCHREALTIME
 crash "$host"
 check "kill -9 of a process with $regions regions: pins are given back" \
-	wait_until "$(amount 10 15 60)" pins_are "$pins"
+	wait_until "$(amount 10 10 60)" pins_are "$pins"
 awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print "after", b - a, "s" }'
 [ -z "$counting" ] || same "the peer was asked once" 1 "$(calls_counted)"
