@@ -85,12 +85,12 @@ barrier served
 barrier used 100
 
 parameter revoke_wait_ms 60000
-check "taken back" again_and_again "$(amount 3 6 40)" take_back
-check "its process killed" again_and_again "$(amount 2 3 20)" kill_owner
+check "taken back" again_and_again "$(amount 3 4 40)" take_back
+check "its process killed" again_and_again "$(amount 2 2 20)" kill_owner
 same "nobody was cut off" 0 "$(cut_off)"
 parameter revoke_wait_ms 100
 check "taken back, at short notice" again_and_again "$(amount 2 3 20)" take_back
-check "its process killed, at short notice" again_and_again "$(amount 1 2 20)" kill_owner
+check "its process killed, at short notice" again_and_again "$(amount 1 1 20)" kill_owner
 echo "cut off $(cut_off) times"
 barrier over
 check "one ends" talk_end x

@@ -2,13 +2,14 @@
 /*
  * withdraw: memory that is taken back while peers use it.
  *
- *	withdraw host SEGMENT MIB
- * publishes it, says "ok", and answers commands with a line each:
+ *	withdraw host SEGMENT MIB [PAGES]
+ * publishes it, and behind it so many pages, each a region, says "ok", and answers
+ * commands with a line each:
  *	publish		registers it again, full of one pattern: "ok"
  *	refill		fills it with that while it is registered: "ok"
  *	busy		waits until somebody has put something: "ok"
- *	withdraw	unregisters it, and fills it with another pattern: "ok MS KIB":
- *			how long that took, and what VmPin said afterwards
+ *	withdraw	unregisters all with one call, and fills it with another pattern:
+ *			"ok MS KIB": how long that took, and what VmPin said afterwards
  *	stays MS	looks at it for so long, whether anything comes: "ok" or "bad ..."
  *
  *	withdraw user NODE/SEGMENT MIB strict|loose
@@ -30,6 +31,8 @@ enum {
 	TAKEN = 2,		/* what the host has there afterwards */
 	FIRST = 1000,		/* what users put, one for each round */
 	REQUESTS = 16,		/* at once */
+	PAGE = 4096,
+	PAGES = 4000,		/* at most */
 };
 
 static struct rmpool *pool;
@@ -56,10 +59,27 @@ static bool still(uint64_t seed, char *why, size_t length)
 	return pattern_check(memory, size, seed, 0, "memory", why, length);
 }
 
-static void publish(uint32_t segment, uint32_t *region)
+/* The first is the memory, then come the pages. */
+static struct rmpool_region_add regions[PAGES + 1];
+static uint32_t nr_regions;
+
+static void publish(uint32_t segment)
 {
+	uint32_t i;
+	int ret;
+
 	pattern_fill(memory, size, FRESH, 0);
-	need(rmpool_register(pool, memory, size, RMPOOL_ACCESS_ALL, segment, 0, region, NULL));
+	rmpool_prepare_region(&regions[0], memory, size, RMPOOL_ACCESS_ALL, segment, 0);
+	for (i = 1; i < nr_regions; i++) {
+		uint64_t at = size + (i - 1) * (uint64_t)PAGE;
+
+		rmpool_prepare_region(&regions[i], memory + at, PAGE, RMPOOL_ACCESS_ALL, segment,
+				      at);
+	}
+	ret = rmpool_register_many(pool, regions, nr_regions, sizeof(regions[0]));
+	for (i = 0; i < nr_regions; i++)
+		if (ret != (int)nr_regions || regions[i].status)
+			die("%s", rmpool_error());
 	puts("ok");
 }
 
@@ -84,12 +104,20 @@ static void busy(void)
 	puts("ok");
 }
 
-static void take_back(uint32_t region)
+static void take_back(void)
 {
-	double began = now();
+	static uint32_t handles[PAGES + 1];
+	double began;
+	uint32_t i;
 	long pins;
 
-	need(rmpool_unregister(pool, region));
+	for (i = 0; i < nr_regions; i++)
+		handles[i] = regions[i].handle;
+	began = now();
+	if (nr_regions == 1)
+		need(rmpool_unregister(pool, handles[0]));
+	else
+		need(rmpool_unregister_many(pool, handles, nr_regions, NULL));
 	began = now() - began;
 	pins = status_value("VmPin");
 	pattern_fill(memory, size, TAKEN, 0);
@@ -110,24 +138,25 @@ static void stays(double seconds)
 	puts("ok");
 }
 
-static void host(const char *name)
+static void host(const char *name, uint32_t pages)
 {
-	uint32_t segment, region;
+	uint32_t segment;
 	char line[64];
 
-	memory = allocate(size);
+	nr_regions = 1 + pages;
+	memory = allocate(size + pages * (size_t)PAGE);
 	need(rmpool_publish(pool, name, &segment));
-	publish(segment, &region);
+	publish(segment);
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!strcmp(line, "publish\n"))
-			publish(segment, &region);
+			publish(segment);
 		else if (!strcmp(line, "refill\n"))
 			refill();
 		else if (!strcmp(line, "busy\n"))
 			busy();
 		else if (!strcmp(line, "withdraw\n"))
-			take_back(region);
+			take_back();
 		else if (!strncmp(line, "stays ", 6))
 			stays((double)strtoul(line + 6, NULL, 10) / 1e3);
 		else
@@ -272,12 +301,12 @@ int main(int argc, char **argv)
 		size = (size_t)argument(argv[3], 1, 1024) * MIB;
 	if (argc >= 4 && rmpool_open(&pool, NULL, 0))
 		die("%s", rmpool_error());
-	if (argc == 4 && !strcmp(argv[1], "host"))
-		host(argv[2]);
+	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "host"))
+		host(argv[2], argc == 5 ? (uint32_t)argument(argv[4], 0, PAGES) : 0);
 	else if (argc == 5 && !strcmp(argv[1], "user"))
 		user(argv[2], !strcmp(argv[4], "strict"));
 	else
-		give_up("withdraw host SEGMENT MIB | user NODE/SEGMENT MIB strict|loose");
+		give_up("withdraw host SEGMENT MIB [PAGES] | user NODE/SEGMENT MIB strict|loose");
 	rmpool_close(pool);
 	return 0;
 }
