@@ -149,6 +149,14 @@ static void places(void)
 	must_del(&t, must_add(at, 1, ALL, b.segment, first + SIZE));
 	ret = add(at, 1, ALL, 0, 1, &region);
 	expect(&t, ret == -EINVAL, "an offset without a segment: %d", ret);
+	/* A place is not taken by what failed there. */
+	munmap(at + 7 * PAGE, PAGE);
+	ret = add(at, 8 * PAGE, ALL, b.segment, PLACE(PLACES), &region);
+	expect(&t, ret == -EFAULT && region == 77, "a hole: %d", ret);
+	ret = add(at, 7 * PAGE, ALL, b.segment, PLACE(PLACES), &region);
+	expect(&t, !ret, "the same place afterwards: %s", rmpool_error());
+	if (!ret)
+		must_del(&t, region);
 	test_end(&t);
 
 	ret = rmpool_register(pool, at, PAGE + 1, READ, b.segment, RMPOOL_OFFSET_NEXT, &region,
@@ -163,6 +171,52 @@ static void places(void)
 		must_del(&next, region);
 	test_end(&next);
 	munmap(at, 8 * PAGE);
+}
+
+/* Memory wherever a program has some. */
+static void ordinary(void)
+{
+	static const uint8_t constant[PAGE] = { 1, 2, 3 };
+	static uint8_t zeroed[3 * PAGE];
+	static uint8_t set[3 * PAGE] = { 9 };
+	uint8_t stack[3 * PAGE], *heap = malloc(3 * PAGE);
+	struct {
+		const char *name;
+		uint8_t *at;
+	} kinds[] = {
+		{ "stack", stack }, { "heap", heap }, { "zeroed data", zeroed },
+		{ "initialised data", set },
+	};
+	struct test t = { .name = "stack, heap and data are memory as any other" };
+	struct test fixed = { .name = "constants: to be read" };
+	uint32_t region, i;
+	int ret;
+
+	if (!heap)
+		give_up("no memory");
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		pattern_fill(kinds[i].at, 2 * PAGE, 50 + i, 0);
+		region = must_add(kinds[i].at, 2 * PAGE, ALL, 0, 0);
+		wanted(&t, kinds[i].name, 0, put(kinds[i].at, 2 * PAGE));
+		memset(kinds[i].at, 0, 2 * PAGE);
+		wanted(&t, kinds[i].name, 0, get(kinds[i].at, 2 * PAGE));
+		expect_pattern(&t, kinds[i].at, 2 * PAGE, 50 + i, 0, kinds[i].name);
+		must_del(&t, region);
+	}
+	test_end(&t);
+
+	ret = add((void *)(uintptr_t)constant, sizeof(constant), LOCAL, 0, 0, &region);
+	expect(&fixed, ret == -EFAULT, "to be written: %d", ret);
+	region = must_add((void *)(uintptr_t)constant, sizeof(constant), 0, 0, 0);
+	wanted(&fixed, "put", 0, put(constant, sizeof(constant)));
+	wanted(&fixed, "get", -EACCES, get((void *)(uintptr_t)constant, sizeof(constant)));
+	must_del(&fixed, region);
+	region = must_add(heap, sizeof(constant), LOCAL, 0, 0);
+	wanted(&fixed, "get of them", 0, get(heap, sizeof(constant)));
+	expect(&fixed, !memcmp(heap, constant, sizeof(constant)), "other bytes were put");
+	must_del(&fixed, region);
+	test_end(&fixed);
+	free(heap);
 }
 
 /* What a has there to be got is what it put to the last of them. */
@@ -403,6 +457,7 @@ static void owner(void)
 	duplicates();
 	overlaps();
 	batch();
+	ordinary();
 
 	must_del(&twice, b.region[TO_WRITE]);
 	wanted(&twice, "the other one is left", 0, put(b.at[TO_READ], SIZE));
