@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240 test=long
+# vm: timeout=240 6.1=all test=long
 #
 # A process that becomes another program: what it had registered is given back at once,
 # and peers are told, whether its descriptor is kept or not, also in the middle of a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240 test=long
+# vm: timeout=240 6.1=all test=long
 #
 # The rules of registering: rights one by one, overlaps, duplicates, places in segments,
 # and bytes that are out of reach, for a process's own requests and those of a peer.

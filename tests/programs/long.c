@@ -5,6 +5,8 @@
  *	long one MIB		one of them; says "done"
  *	long ends MIB		signals end the process in the middle of it
  *	long two MIB		two of them at the same time, of two threads
+ *	long beside MIB ROUNDS	medians in s of one alone, and of the longer of two at the
+ *				same time
  *	long move NODE/SEGMENT	puts and gets again and again; says "opened", answers each
  *				line of its input with "ok N", N rounds were done, or with
  *				"bad WHY"
@@ -205,6 +207,62 @@ static void two(size_t size)
 	test_end(&t);
 }
 
+/* --------------------------------------------------------------------------- beside */
+
+static int compare_times(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+/* How long it takes until @nr registrations are done that begin together. */
+static double time_of(struct registration *r, uint32_t nr)
+{
+	pthread_t threads[2];
+	double began, took;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		big_forget(r[i].at, r[i].size);
+	began = now();
+	for (i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, register_it, &r[i]))
+			give_up("no thread");
+	for (i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	took = now() - began;
+	for (i = 0; i < nr; i++)
+		if (r[i].result || rmpool_unregister(pool, r[i].region))
+			give_up("%s", rmpool_error());
+	return took;
+}
+
+static void beside(size_t size, unsigned int rounds)
+{
+	struct registration r[2] = { { .size = size }, { .size = size } };
+	double *took[2];
+	uint32_t i, nr;
+
+	pool_open();
+	for (i = 0; i < 2; i++) {
+		r[i].at = big_map(size);
+		took[i] = calloc(rounds, sizeof(*took[i]));
+		if (!took[i])
+			give_up("no memory");
+	}
+	/* One of each is for caches and allocators. */
+	for (i = 0; i <= rounds; i++)
+		for (nr = 1; nr <= 2; nr++)
+			took[nr - 1][i ? i - 1 : 0] = time_of(r, nr);
+	for (nr = 0; nr < 2; nr++)
+		qsort(took[nr], rounds, sizeof(*took[nr]), compare_times);
+	printf("%.3f %.3f\n", took[0][rounds / 2], took[1][rounds / 2]);
+	for (i = 0; i < 2; i++)
+		free(took[i]);
+	rmpool_close(pool);
+}
+
 /* ---------------------------------------------------------------------------- ends */
 
 /* A process that registers dies of a signal when it has done so much. False: it was
@@ -344,7 +402,7 @@ static int move(const char *name)
 
 int main(int argc, char **argv)
 {
-	const char *what = argc == 3 ? argv[1] : "";
+	const char *what = argc >= 3 ? argv[1] : "";
 
 	if (!strcmp(what, "one"))
 		one(size_of(argv[2]));
@@ -352,9 +410,11 @@ int main(int argc, char **argv)
 		ends(size_of(argv[2]));
 	else if (!strcmp(what, "two"))
 		two(size_of(argv[2]));
+	else if (!strcmp(what, "beside") && argc == 4)
+		beside(size_of(argv[2]), (unsigned int)argument(argv[3], 1, 1000));
 	else if (!strcmp(what, "move"))
 		return move(argv[2]);
 	else
-		give_up("long one MIB | ends MIB | two MIB | move NODE/SEGMENT");
+		give_up("long one MIB | ends MIB | two MIB | beside MIB ROUNDS | move NODE/SEGMENT");
 	return report_failed != 0;
 }
