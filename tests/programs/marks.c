@@ -22,7 +22,7 @@
 #define ROOM	(1024UL * MIB)		/* address space; little of it becomes memory */
 #define PLACES	4096U			/* in it that are used */
 #define PIECE	(2 * PAGE)
-#define MAPPINGS 5000U
+#define MAPPINGS 5000UL
 #define SAMPLE	(64 * KIB)
 #define HUGE	(2 * MIB)
 
@@ -126,7 +126,7 @@ static void cost(unsigned int rounds)
 	if (!many || !small || !huge || !took)
 		give_up("no memory: %s", strerror(errno));
 	/* Rights that differ from page to page: each has a mapping of its own. */
-	for (uint32_t i = 0; i < MAPPINGS; i += 2)
+	for (size_t i = 0; i < MAPPINGS; i += 2)
 		if (mprotect(many + i * PAGE, PAGE, PROT_READ))
 			give_up("mprotect: %s", strerror(errno));
 	if (mappings() < MAPPINGS)
@@ -134,6 +134,9 @@ static void cost(unsigned int rounds)
 	first = median_of(small, rounds, took);
 	printf("%.1f %.1f\n", first, median_of(huge, rounds, took));
 	free(took);
+	munmap(many, 2 * MAPPINGS * PAGE);
+	munmap(small, SAMPLE);
+	munmap(huge, HUGE);
 }
 
 int main(int argc, char **argv)

@@ -346,9 +346,7 @@ static unsigned long parameter(const char *name, unsigned long value)
 	f = fopen(path, "r+");
 	if (!f || !fgets(text, sizeof(text), f))
 		give_up("%s", path);
-	rewind(f);
-	fprintf(f, "%lu\n", value);
-	if (fclose(f))
+	if (fseek(f, 0, SEEK_SET) || fprintf(f, "%lu\n", value) < 0 || fclose(f))
 		give_up("%s: %s", path, strerror(errno));
 	return strtoul(text, NULL, 10);
 }
@@ -446,7 +444,7 @@ static void share(void)
 	       (unsigned long long)x.info.node_pinned);
 	x = ask(&c, REGISTER, PAGE);
 	expect_refused(&beside, "more", &x, limit, 4 * MIB, 4 * MIB, PAGE);
-	x = ask(&a, UNREGISTER, 0);
+	ask(&a, UNREGISTER, 0);
 	x = ask(&c, REGISTER, PAGE);
 	expect_refused(&beside, "what the first gave back", &x, limit, 4 * MIB, 4 * MIB, PAGE);
 	x = ask(&b, REGISTER, PAGE);
@@ -539,7 +537,7 @@ static void fork_files(void)
 	expect_given(&t, "a child, the rest", &x);
 	expect_user(&t, "with the child's", &x, 4 * MIB);
 	expect(&t, node_returns(3 * MIB), "what the child had stays");
-	x = ask_file(&a, OPEN, 1, 0);
+	ask_file(&a, OPEN, 1, 0);
 	x = ask_file(&a, REGISTER, 1, 2 * MIB);
 	expect_refused(&t, "a second file", &x, limit, 4 * MIB, 3 * MIB, 2 * MIB);
 	test_end(&t);
@@ -550,7 +548,7 @@ static void fork_files(void)
 	expect(&lower, x.info.user_limit == 2 * MIB && x.info.user_pinned == 3 * MIB,
 	       "%llu of %llu", (unsigned long long)x.info.user_pinned,
 	       (unsigned long long)x.info.user_limit);
-	x = ask(&a, UNREGISTER, 0);
+	ask(&a, UNREGISTER, 0);
 	x = ask(&a, REGISTER, 2 * MIB);
 	expect_given(&lower, "as much as it is now", &x);
 	parameter("max_user_mib", 0);
