@@ -98,7 +98,7 @@ static void let_rounds_pass(void)
 /* The other knows it before anything is done. */
 static void enter(uint64_t phase)
 {
-	double end = now() + patience(PATIENCE * 2);
+	double end = now() + patience(PATIENCE * 3);
 
 	b.control->phase = phase;
 	while (b.control->seen != phase) {
@@ -347,7 +347,7 @@ static struct {
 
 static int limit(void)
 {
-	return a.phase == ROUGH ? (int)(patience(30) * 1000) : LIMIT;
+	return a.phase == ROUGH ? (int)(patience(10) * 1000) : LIMIT;
 }
 
 /* To a place and back; the first status that is not 0. */

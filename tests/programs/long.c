@@ -415,6 +415,6 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "move"))
 		return move(argv[2]);
 	else
-		give_up("long one MIB | ends MIB | two MIB | beside MIB ROUNDS | move NODE/SEGMENT");
+		give_up("see the top of long.c");
 	return report_failed != 0;
 }
