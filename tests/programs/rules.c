@@ -11,11 +11,15 @@
 
 #include <rmpool.h>
 #include "barrier.h"
+#include "clock.h"
 #include "far.h"
 
 #define PAGE	4096UL
 #define SIZE	10001UL		/* of most regions */
 #define ROOM	50000UL		/* of the buffers for requests */
+#define MAPPING	(8 * PAGE)	/* in which a region is */
+#define LEAD	1001UL		/* bytes before it */
+#define PATIENCE 20		/* seconds */
 #define LOCAL	RMPOOL_ACCESS_LOCAL_WRITE
 #define READ	RMPOOL_ACCESS_REMOTE_READ
 #define WRITE	RMPOOL_ACCESS_REMOTE_WRITE
@@ -104,11 +108,11 @@ static uint32_t access_of(uint32_t which)
 static void publish_all(void)
 {
 	for (uint32_t i = 0; i < PLACES; i++) {
-		uint8_t *page = i == TO_WRITE ? NULL : anonymous(8 * PAGE);
+		uint8_t *page = i == TO_WRITE ? NULL : anonymous(MAPPING);
 
-		b.at[i] = i == TO_WRITE ? b.at[TO_READ] : page + 1001;
+		b.at[i] = i == TO_WRITE ? b.at[TO_READ] : page + LEAD;
 		if (page)
-			memset(page, 0x5a, 8 * PAGE);
+			memset(page, 0x5a, MAPPING);
 		pattern_fill(b.at[i], length_of(i), seed_of(FIRST, i), 0);
 		b.region[i] = must_add(b.at[i], length_of(i), access_of(i), b.segment, PLACE(i));
 	}
@@ -351,7 +355,7 @@ static void own_bytes(struct test *t)
 			wanted(t, "get to bytes beside", beside[k].local, get(from, length));
 		}
 		wanted(t, "put of all of it", 0, put(b.at[i], length_of(i)));
-		for (uint64_t k = 1; k <= 1001; k++)
+		for (uint64_t k = 1; k <= LEAD; k++)
 			expect(t, b.at[i][-(int64_t)k] == 0x5a &&
 			       b.at[i][length_of(i) + k - 1] == 0x5a,
 			       "%llu bytes: a byte %llu beside was written",
@@ -430,7 +434,7 @@ static void owner(void)
 	struct test bytes = { .name = "own requests: not a byte beside a region" };
 	struct test twice = { .name = "the same memory at two places" };
 	struct test gone = { .name = "unpublished: regions stay, for own requests" };
-	uint32_t i;
+	uint32_t i, added;
 
 	if (rmpool_publish(pool, "rules", &b.segment))
 		give_up("%s", rmpool_error());
@@ -469,6 +473,17 @@ static void owner(void)
 	test_end(&twice);
 	barrier("none");
 	barrier("none_seen");
+
+	/* Each is told to peers that ask for nothing. */
+	munmap(b.at[READ] - LEAD, MAPPING);
+	barrier("let_go");
+	barrier("let_go_seen");
+	added = must_add(b.at[ALL], SIZE, READ, b.segment, PLACE(PLACES));
+	barrier("added");
+	barrier("added_seen");
+	must_del(&gone, added);
+	barrier("deleted");
+	barrier("deleted_seen");
 	unpublish(&gone);
 	test_end(&gone);
 	barrier("unpublished");
@@ -545,6 +560,56 @@ static void other_adjoin(void)
 	test_end(&t);
 }
 
+/* How b's region at an offset is listed, without asking b: its flags, or -1. */
+static int listed(uint64_t offset)
+{
+	struct rmpool_region_desc *desc;
+	uint32_t nr = 0, i;
+	int flags = -1;
+
+	if (rmpool_segment_regions(pool, far.segment, &desc, &nr, NULL))
+		give_up("%s", rmpool_error());
+	for (i = 0; i < nr; i++)
+		if (desc[i].offset == offset)
+			flags = (int)desc[i].flags;
+	free(desc);
+	return flags;
+}
+
+static bool soon_listed(uint64_t offset, int flags)
+{
+	double end = now() + patience(PATIENCE);
+
+	while (listed(offset) != flags) {
+		if (now() > end)
+			return false;
+		pause_ms(1);
+	}
+	return true;
+}
+
+static void other_listens(void)
+{
+	struct test t = { .name = "a peer is told of changes without asking" };
+
+	expect(&t, !listed(PLACE(READ)) && listed(PLACE(PLACES)) == -1, "before: %d and %d",
+	       listed(PLACE(READ)), listed(PLACE(PLACES)));
+	barrier("let_go");
+	expect(&t, soon_listed(PLACE(READ), RMPOOL_REGION_DESC_STALE), "let go of: %d",
+	       listed(PLACE(READ)));
+	wanted(&t, "get of what was let go of", -ESTALE, far_get_at(PLACE(READ), SIZE));
+	barrier("let_go_seen");
+	barrier("added");
+	expect(&t, soon_listed(PLACE(PLACES), 0), "registered: %d", listed(PLACE(PLACES)));
+	wanted(&t, "get of what is new", 0, far_get_at(PLACE(PLACES), SIZE));
+	barrier("added_seen");
+	barrier("deleted");
+	/* Not soon: unregistering waited for it. */
+	expect(&t, listed(PLACE(PLACES)) == -1, "unregistered: %d", listed(PLACE(PLACES)));
+	barrier("deleted_seen");
+	test_end(&t);
+}
+
 static void other(void)
 {
 	struct test bytes = { .name = "requests of a peer: not a byte beside a region" };
@@ -585,6 +650,7 @@ static void other(void)
 	wanted(&one, "what never was unregistered", 0, far_get_at(PLACE(ALL), SIZE));
 	test_end(&one);
 	barrier("none_seen");
+	other_listens();
 	barrier("unpublished");
 	wanted(&gone, "get", -ESTALE, far_get_at(PLACE(ALL), SIZE));
 	wanted(&gone, "put", -ESTALE, far_put_at(PLACE(ALL), SIZE));
