@@ -80,6 +80,7 @@ if [ "$VM" = b ]; then
 	check "both are seen to rise at the same time" registrations_seen "$TMP/lists"
 
 	check_lines "two" long two "$mib"
+	check_lines "batch" long batch "$mib"
 	before=$(memory_regions)
 	check_lines "ends" long ends "$(amount 512 512 1024)"
 	same "the kernel counts as many memory regions as before" "$before" "$(memory_regions)"

@@ -4,6 +4,7 @@
  *
  *	long one MIB		one of them; says "done"
  *	long ends MIB		signals end the process in the middle of it
+ *	long batch MIB		a signal in the middle of a call for many
  *	long two MIB		two of them at the same time, of two threads
  *	long beside MIB ROUNDS	medians in s of one alone, and of the longer of two at the
  *				same time
@@ -204,6 +205,88 @@ static void two(size_t size)
 	       pinned_pages() - before);
 	rmpool_nl_close(nl);
 	rmpool_close(pool);
+	test_end(&t);
+}
+
+/* --------------------------------------------------------------------------- batch */
+
+static struct {
+	struct rmpool_region_add adds[3];	/* a page, much, a page */
+	atomic_int result;			/* -1000: not yet */
+} many;
+
+static void *register_many(void *unused)
+{
+	(void)unused;
+	atomic_store(&many.result, rmpool_register_many(pool, many.adds, 3,
+							sizeof(many.adds[0])));
+	return NULL;
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* False: it was faster than that. */
+static bool interrupt_many(struct rmpool_nl *nl, size_t size, uint8_t *at, uint8_t *pages,
+			   struct test *t)
+{
+	struct rmpool_region_add *adds = many.adds;
+	struct seen seen;
+	pthread_t thread;
+	int ret;
+
+	big_forget(at, size);
+	rmpool_prepare_region(&adds[0], pages, PAGE, RMPOOL_ACCESS_ALL, 0, 0);
+	rmpool_prepare_region(&adds[1], at, size, RMPOOL_ACCESS_ALL, 0, 0);
+	rmpool_prepare_region(&adds[2], pages + PAGE, PAGE, RMPOOL_ACCESS_ALL, 0, 0);
+	atomic_store(&many.result, -1000);
+	if (pthread_create(&thread, NULL, register_many, NULL))
+		give_up("no thread");
+	do
+		seen = look(nl, getpid());
+	while (atomic_load(&many.result) == -1000 && !(seen.making && seen.percent[1] >= 5));
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	ret = atomic_load(&many.result);
+	if (ret >= 2) {
+		for (int i = 0; i < ret; i++)
+			expect(t, !rmpool_unregister(pool, adds[i].handle), "%s", rmpool_error());
+		return false;
+	}
+	expect(t, ret == 1 && !adds[0].status && adds[0].handle && !adds[1].handle &&
+	       !adds[2].handle, "%d tried, handles %u, %u, %u", ret, adds[0].handle,
+	       adds[1].handle, adds[2].handle);
+	seen = look(nl, getpid());
+	expect(t, seen.nr == 1 && !seen.making && status_value("VmPin") == 4,
+	       "%u regions, VmPin is %ld kB", seen.nr, status_value("VmPin"));
+	ret = rmpool_register_many(pool, adds + 2, 1, sizeof(adds[0]));
+	expect(t, ret == 1 && !adds[2].status, "the last one afterwards: %s", rmpool_error());
+	expect(t, !rmpool_unregister(pool, adds[0].handle) &&
+	       !rmpool_unregister(pool, adds[2].handle), "%s", rmpool_error());
+	return true;
+}
+
+static void batch(size_t size)
+{
+	struct test t = { .name = "a signal in a call for many: what is done stays, no half of one" };
+	struct sigaction act = { .sa_handler = nothing };	/* no SA_RESTART */
+	struct rmpool_nl *nl = nl_open();
+	uint8_t *at = big_map(size), *pages;
+	int tries = 0;
+
+	sigaction(SIGUSR1, &act, NULL);
+	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		give_up("no memory");
+	pool_open();
+	while (tries < TRIES && !interrupt_many(nl, size, at, pages, &t))
+		tries++;
+	expect(&t, tries < TRIES, "never in time");
+	expect(&t, !status_value("VmPin"), "VmPin is %ld kB", status_value("VmPin"));
+	rmpool_close(pool);
+	rmpool_nl_close(nl);
 	test_end(&t);
 }
 
@@ -408,6 +491,8 @@ int main(int argc, char **argv)
 		one(size_of(argv[2]));
 	else if (!strcmp(what, "ends"))
 		ends(size_of(argv[2]));
+	else if (!strcmp(what, "batch"))
+		batch(size_of(argv[2]));
 	else if (!strcmp(what, "two"))
 		two(size_of(argv[2]));
 	else if (!strcmp(what, "beside") && argc == 4)
