@@ -220,8 +220,9 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 	switch (e->reason) {
 	case RMPOOL_REASON_MEMLOCK:
 		snprintf(out, size,
-			 "RLIMIT_MEMLOCK is %s, %s of it in use; raise it with ulimit -l or give CAP_IPC_LOCK",
-			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used));
+			 "RLIMIT_MEMLOCK is %s, %s of it in use, %s needed; raise it with ulimit -l or give CAP_IPC_LOCK",
+			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used),
+			 rmpl_bytes(e->need, need));
 		return;
 	case RMPOOL_REASON_REGIONS:
 		snprintf(out, size,

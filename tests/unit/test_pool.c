@@ -234,7 +234,7 @@ static void registers(void **state)
 					 &region, NULL), -ENOMEM);
 	assert_int_equal(region, 1);
 	assert_string_equal(rmpool_error(),
-			    "cannot register 128 MiB at 0x7f0000001001: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+			    "cannot register 128 MiB at 0x7f0000001001: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use, 128 MiB needed; raise it with ulimit -l or give CAP_IPC_LOCK");
 
 	add_detail.reason = RMPOOL_REASON_NONE;
 	add_error = ENOENT;
