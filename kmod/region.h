@@ -67,6 +67,7 @@ struct rmp_memory {
  * @strict: relaxed ordering is not wanted
  * @dmabuf: what it is a range of (dmabuf.c), or NULL: memory of the owner
  * @cached: made for a request, see cache.c; the owner does not know of it
+ * @own: memory of the module, by vmalloc(), or NULL; nobody's in the sense of @mem
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
@@ -95,6 +96,7 @@ struct rmp_region {
 	bool strict;
 	struct rmp_dmabuf *dmabuf;
 	bool cached;
+	void *own;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -185,6 +187,16 @@ struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
 					 struct rmpool_region_add *arg);
 /* Gives that reference back: who uses the region keeps it. */
 void rmp_region_forget(struct rmp_region *region);
+
+/* By staging.c: a region of the module, of @length bytes at @base, whole pages by
+ * vmalloc(), which are the region's from here on, also when it fails. No process pays for
+ * it, and who walks regions does not meet it. @mem is zeroed and has no other. Sleeps;
+ * not for a process: no signal ends it.
+ */
+struct rmp_region *rmp_region_add_own(struct rmp_memory *mem, void *base,
+				      u64 length);
+/* Returns when it is gone. No request uses it. */
+void rmp_region_del_own(struct rmp_region *region);
 
 /**
  * rmp_region_del - unregister one region
@@ -286,7 +298,7 @@ void rmp_region_device_removed(struct rmp_device *dev);
  */
 u32 rmp_region_percent(const struct rmp_region *region);
 
-/* Calls @fn for each region of the node, also those being made, until it returns
+/* Calls @fn for each region of a process, also those being made, until it returns
  * non-zero, in order of id, beginning with id @from. Sleeps; the region is referenced
  * meanwhile.
  */
