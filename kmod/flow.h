@@ -30,11 +30,13 @@ struct rmp_batch;
  * @peer: referenced, and so @flow lives
  * @region: referenced
  * @rr: referenced
+ * @stage: where its bytes are copied through, or NULL; then @region is the pool's
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
  * @bytes: known to be moved
- * @inflight: slices with a queue pair
+ * @inflight: slices with a queue pair, and who else holds it: pieces that are being
+ *	copied, a copier who will add to it, a report on its way
  * @status: 0 or the first error
  * @deadline: jiffies
  * @reported: its completion was, or is just being, delivered
@@ -54,6 +56,7 @@ struct rmp_request {
 	struct rmp_flow *flow;
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
+	struct rmp_stage *stage;
 	struct rmp_batch *batch;
 	u32 index;
 	u32 inflight;
@@ -160,6 +163,14 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status);
  * flow->lock.
  */
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);
+/* By who holds one of req->inflight: @bytes behind the last ones can be cut now. To be
+ * followed by rmp_flow_run().
+ */
+void rmp_flow_more(struct rmp_request *req, u64 bytes);
+/* Gives that one back; @bytes were copied to where they belong, or @status says why not.
+ * The request may end. No locks held.
+ */
+void rmp_flow_copied(struct rmp_request *req, u64 bytes, s32 status);
 /* Adds requests, linked by done_node, all of this flow. */
 void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
 /* One turn: cuts and posts. True when another may find something to do. */

@@ -17,6 +17,7 @@
 #include "flow.h"
 #include "netlink.h"
 #include "segment.h"
+#include "staging.h"
 
 struct workqueue_struct *rmp_wq;
 struct workqueue_struct *rmp_peers_wq;
@@ -105,9 +106,12 @@ static int __init rmp_init(void)
 	ret = rmp_transfer_init();
 	if (ret)
 		goto region;
-	ret = rmp_peer_init(&peer_ops);
+	ret = rmp_staging_init();
 	if (ret)
 		goto transfer;
+	ret = rmp_peer_init(&peer_ops);
+	if (ret)
+		goto staging;
 	ret = rmp_device_init(&device_ops);
 	if (ret)
 		goto peer;
@@ -126,6 +130,8 @@ device:
 	rmp_device_exit();
 peer:
 	peers_exit();
+staging:
+	rmp_staging_exit();
 transfer:
 	rmp_transfer_exit();
 region:
@@ -143,6 +149,8 @@ static void __exit rmp_exit(void)
 {
 	rmp_netlink_exit();
 	rmp_chardev_exit();
+	/* Before devices, which it is mapped on. */
+	rmp_staging_exit();
 	peers_exit();
 	rmp_device_exit();
 	rmp_transfer_exit();

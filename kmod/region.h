@@ -11,6 +11,7 @@
 #include <linux/xarray.h>
 #include "cache.h"
 #include "device.h"
+#include "staging.h"
 
 struct rmp_segment;
 struct rmp_dmabuf;
@@ -28,6 +29,7 @@ struct rmp_user;
  * @tree: of &struct rmp_region.node, by address
  * @handles: regions by handle, those of @cache as well
  * @cache: those that were made for requests
+ * @staged: by enum rmp_staging_count
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
@@ -42,6 +44,7 @@ struct rmp_memory {
 	struct rb_root_cached tree;
 	struct xarray handles;
 	struct rmp_cache cache;
+	atomic64_t staged[RMP_STAGING_COUNTS];
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;

@@ -209,8 +209,9 @@ int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       void *addr, size_t length, int timeout_ms);
 /*
  * The same with RMPOOL_REQUEST_* in @flags. With RMPOOL_REQUEST_REGISTER the memory
- * need not be registered: the module does that, and keeps it registered for further
- * requests with this flag, up to a limit of the pool (rmpool_info()).
+ * need not be registered: the module copies a few bytes, and registers more, which it
+ * keeps registered for further requests with this flag, up to a limit of the pool
+ * (rmpool_info()).
  */
 int rmpool_put_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
 		     const void *addr, size_t length, uint16_t flags,
