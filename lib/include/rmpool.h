@@ -394,6 +394,11 @@ struct rmpool_nl_node {
 	uint64_t cache_misses;		/* for which it was to be registered */
 	uint64_t cache_evictions;	/* registrations given up for others */
 	uint64_t cache_invalidations;	/* whose owner let go of the memory */
+	/* of those of them that are copied instead */
+	uint64_t staging_pool;		/* bytes of memory for that */
+	uint64_t staging_requests;
+	uint64_t staging_bytes;		/* of those */
+	uint64_t staging_fallbacks;	/* small ones that found no room */
 };
 
 struct rmpool_nl_device {

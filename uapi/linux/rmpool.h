@@ -139,6 +139,12 @@ struct rmpool_error {
  *	succeeded or not
  * @cache_evictions: registrations given up to make room for others
  * @cache_invalidations: those given up since the owner let go of the memory
+ * @staging_limit: bytes of the largest request with RMPOOL_REQUEST_REGISTER whose memory
+ *	is copied instead of being registered, 0: none is
+ * @staging_requests: requests of this file that were copied
+ * @staging_bytes: of those
+ * @staging_fallbacks: requests of this file that were small enough, and for which there
+ *	was no room: their memory was registered
  */
 struct rmpool_info {
 	__u32 abi_version;
@@ -165,6 +171,10 @@ struct rmpool_info {
 	__u64 cache_misses;
 	__u64 cache_evictions;
 	__u64 cache_invalidations;
+	__u64 staging_limit;
+	__u64 staging_requests;
+	__u64 staging_bytes;
+	__u64 staging_fallbacks;
 };
 
 /**
@@ -471,7 +481,7 @@ struct rmpool_segment_list {
  * reused then. Requests of one batch run in any order.
  *
  * With RMPOOL_REQUEST_REGISTER, memory that lies in no region may be copied: up to
- * the parameter staging_max bytes, if there is room. Then nothing is registered.
+ * &struct rmpool_info.staging_limit bytes, if there is room. Then nothing is registered.
  * What a put moves is what was there during the call that submits, whatever becomes of the
  * memory afterwards. A get writes to the memory before its completion is there, and never
  * afterwards, also with RMPOOL_COMPLETION_UNKNOWN; what is unmapped meanwhile is not
