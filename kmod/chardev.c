@@ -197,6 +197,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 static int ioc_info(struct rmp_file *file, void *arg)
 {
 	struct rmpool_info *info = arg;
+	struct rmp_staging_stats staging;
 	struct rmp_cache_stats cache;
 	struct rmp_pinned pinned;
 	struct rmp_device *dev;
@@ -234,6 +235,11 @@ static int ioc_info(struct rmp_file *file, void *arg)
 	info->cache_misses = cache.counts[RMP_CACHE_MISSES];
 	info->cache_evictions = cache.counts[RMP_CACHE_EVICTIONS];
 	info->cache_invalidations = cache.counts[RMP_CACHE_INVALIDATIONS];
+	rmp_staging_stats(&file->mem, &staging);
+	info->staging_limit = staging.limit;
+	info->staging_requests = staging.counts[RMP_STAGING_REQUESTS];
+	info->staging_bytes = staging.counts[RMP_STAGING_BYTES];
+	info->staging_fallbacks = staging.counts[RMP_STAGING_FALLBACKS];
 	memcpy(info->uuid, &rmp_uuid, sizeof(info->uuid));
 	rmp_node_name(info->node_name);
 	strscpy(info->module_version, RMPOOL_VERSION,

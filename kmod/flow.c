@@ -30,6 +30,7 @@
 #include <linux/slab.h>
 #include "repeat.h"
 #include "slice.h"
+#include "staging.h"
 
 /* ----------------------------------------------------------------- requests */
 
@@ -168,6 +169,8 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 		*nowhere = true;
 		return false;
 	}
+	if (req->stage)
+		local_rest = rmp_stage_rest(req->stage, local_pos, local_rest);
 	slice = rmp_qp_slice(qp);
 	if (WARN_ON_ONCE(!slice))
 		return false;
@@ -272,6 +275,36 @@ static void flow_turns_work(struct work_struct *work)
 	rmp_flow_run(container_of(work, struct rmp_flow, turns));
 }
 
+/* ------------------------------------------------------------ requests in pieces */
+
+void rmp_flow_more(struct rmp_request *req, u64 bytes)
+{
+	struct rmp_flow *flow = req->flow;
+
+	spin_lock_bh(&flow->lock);
+	/* Else it has ended but for who adds to it. */
+	if (!req->status) {
+		req->left += bytes;
+		if (list_empty(&req->queue))
+			list_add_tail(&req->queue, &flow->queue[req->prio]);
+	}
+	spin_unlock_bh(&flow->lock);
+}
+
+void rmp_flow_copied(struct rmp_request *req, u64 bytes, s32 status)
+{
+	struct rmp_flow *flow = req->flow;
+	bool idle;
+
+	spin_lock_bh(&flow->lock);
+	req->bytes += bytes;
+	req->inflight--;
+	idle = status ? rmp_flow_stop(req, status) : rmp_flow_idle(req);
+	spin_unlock_bh(&flow->lock);
+	if (idle)
+		rmp_request_end(req);
+}
+
 /* --------------------------------------------------------------- completions */
 
 static s32 status_of(enum ib_wc_status status)
@@ -305,7 +338,9 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 	list_move(&slice->node, &qp->free);
 	req->inflight--;
 	if (status == IB_WC_SUCCESS) {
-		req->bytes += slice->len;
+		if (!req->stage ||
+		    !rmp_stage_arrived(req, slice->sge.addr, slice->len))
+			req->bytes += slice->len;
 	} else if (!req->wc_status) {
 		req->wc_status = status;
 		req->rail = qp->rail->index;
@@ -410,16 +445,11 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req)
 {
-	bool idle;
-
 	rmp_request_report(req, req->status, true, READ_ONCE(req->bytes));
 	spin_lock_bh(&flow->lock);
 	rmp_repeat_drop(req);
-	req->inflight--;
-	idle = rmp_flow_idle(req);
 	spin_unlock_bh(&flow->lock);
-	if (idle)
-		rmp_request_end(req);
+	rmp_flow_copied(req, 0, 0);
 }
 
 static void sweep_report(struct rmp_flow *flow, struct list_head *early)

@@ -31,12 +31,14 @@ struct rmp_hold;
  * @peer: referenced, and so @flow lives
  * @region: referenced
  * @rr: referenced
+ * @stage: where its bytes are copied through, or NULL; then @region is the pool's
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
  * @bytes: known to be moved
  * @pieces: what dead queue pairs carried, see repeat.h; flow->lock
- * @inflight: slices with a queue pair
+ * @inflight: slices with a queue pair, and who else holds it: pieces that are being
+ *	copied, a copier who will add to it, a report on its way
  * @attempts: slices that were posted again
  * @status: 0 or the first error
  * @deadline: jiffies
@@ -57,6 +59,7 @@ struct rmp_request {
 	struct rmp_flow *flow;
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
+	struct rmp_stage *stage;
 	struct rmp_batch *batch;
 	struct list_head pieces;
 	u32 index;
@@ -183,6 +186,14 @@ s32 rmp_flow_blocked(const struct rmp_request *req);
  * flow->lock.
  */
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);
+/* By who holds one of req->inflight: @bytes behind the last ones can be cut now. To be
+ * followed by rmp_flow_run().
+ */
+void rmp_flow_more(struct rmp_request *req, u64 bytes);
+/* Gives that one back; @bytes were copied to where they belong, or @status says why not.
+ * The request may end. No locks held.
+ */
+void rmp_flow_copied(struct rmp_request *req, u64 bytes, s32 status);
 /* Adds requests, linked by done_node, all of this flow. */
 void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
 /* One turn: cuts and posts. True when another may find something to do. */

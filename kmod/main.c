@@ -18,6 +18,7 @@
 #include "netlink.h"
 #include "repeat.h"
 #include "segment.h"
+#include "staging.h"
 
 struct workqueue_struct *rmp_wq;
 struct workqueue_struct *rmp_peers_wq;
@@ -108,9 +109,12 @@ static int __init rmp_init(void)
 	ret = rmp_transfer_init();
 	if (ret)
 		goto region;
-	ret = rmp_peer_init(&peer_ops);
+	ret = rmp_staging_init();
 	if (ret)
 		goto transfer;
+	ret = rmp_peer_init(&peer_ops);
+	if (ret)
+		goto staging;
 	ret = rmp_device_init(&device_ops);
 	if (ret)
 		goto peer;
@@ -129,6 +133,8 @@ device:
 	rmp_device_exit();
 peer:
 	peers_exit();
+staging:
+	rmp_staging_exit();
 transfer:
 	rmp_transfer_exit();
 region:
@@ -146,6 +152,8 @@ static void __exit rmp_exit(void)
 {
 	rmp_netlink_exit();
 	rmp_chardev_exit();
+	/* Before devices, which it is mapped on. */
+	rmp_staging_exit();
 	peers_exit();
 	rmp_device_exit();
 	rmp_transfer_exit();

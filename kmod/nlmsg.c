@@ -94,6 +94,20 @@ static int rmp_nl_put_cache(struct sk_buff *skb)
 			      stats.counts[RMP_CACHE_INVALIDATIONS]);
 }
 
+static int rmp_nl_put_staging(struct sk_buff *skb)
+{
+	struct rmp_staging_stats stats;
+
+	rmp_staging_totals(&stats);
+	return rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_POOL, stats.pool) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_REQUESTS,
+			      stats.counts[RMP_STAGING_REQUESTS]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_BYTES,
+			      stats.counts[RMP_STAGING_BYTES]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_FALLBACKS,
+			      stats.counts[RMP_STAGING_FALLBACKS]);
+}
+
 int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 {
 	struct sk_buff *skb = msg->skb;
@@ -113,7 +127,8 @@ int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 		nla_put_u8(skb, RMPOOL_A_NODE_ACCEPT_ANY, node.accept_any) ||
 		nla_put_string(skb, RMPOOL_A_NODE_VERSION, RMPOOL_VERSION) ||
 		nla_put_u32(skb, RMPOOL_A_NODE_ABI, RMPOOL_ABI_VERSION) ||
-		rmp_nl_put_cache(skb));
+		rmp_nl_put_cache(skb) ||
+		rmp_nl_put_staging(skb));
 }
 
 int rmp_nl_fill_device(const struct rmp_nl_msg *msg, struct rmp_device *dev,

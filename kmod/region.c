@@ -39,6 +39,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include <linux/wait_bit.h>
 #include "attach.h"
 #include "dmabuf.h"
@@ -76,10 +77,13 @@ static void rmp_region_release(struct work_struct *work)
 			  region->access & (RMPOOL_ACCESS_LOCAL_WRITE |
 					    RMPOOL_ACCESS_REMOTE_WRITE));
 		rmp_dmabuf_put(region);
+		vfree(region->own);
 	}
 	kvfree(region->pages);
-	rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
-	atomic64_sub(region->nr_pages, &mem->pinned_pages);
+	if (!region->own) {
+		rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
+		atomic64_sub(region->nr_pages, &mem->pinned_pages);
+	}
 	if (region->segment)
 		rmp_segment_put(region->segment);
 	rmp_cache_released(region);
@@ -181,6 +185,22 @@ static int rmp_region_check(const struct rmpool_region_add *arg,
 	return 0;
 }
 
+/* Nothing yet but an id, which is not in the table; the reference is the caller's. */
+static struct rmp_region *rmp_region_new(struct rmp_memory *mem)
+{
+	struct rmp_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+
+	if (!region)
+		return NULL;
+	kref_init(&region->ref);
+	INIT_WORK(&region->release, rmp_region_release);
+	INIT_LIST_HEAD(&region->revoke_node);
+	INIT_LIST_HEAD(&region->cache_node);
+	region->id = atomic64_inc_return(&rmp_last_id);
+	region->mem = mem;
+	return region;
+}
+
 /* Charged, and known by id; the reference is the caller's. */
 static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 					    const struct rmpool_region_add *arg,
@@ -190,16 +210,9 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	struct rmp_region *region;
 	int err;
 
-	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	region = rmp_region_new(mem);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-
-	kref_init(&region->ref);
-	INIT_WORK(&region->release, rmp_region_release);
-	INIT_LIST_HEAD(&region->revoke_node);
-	INIT_LIST_HEAD(&region->cache_node);
-	region->id = atomic64_inc_return(&rmp_last_id);
-	region->mem = mem;
 	region->addr = arg->addr;
 	region->length = arg->length;
 	region->access = arg->access;
@@ -355,6 +368,50 @@ struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
 					 struct rmpool_region_add *arg)
 {
 	return rmp_region_make(mem, arg, NULL, true);
+}
+
+/* Not findable, so without a handle: nothing but its id refers to it. */
+struct rmp_region *rmp_region_add_own(struct rmp_memory *mem, void *base,
+				      u64 length)
+{
+	struct rmpool_error ignored = {};
+	struct rmp_region *region;
+	unsigned long i;
+	int err;
+
+	region = rmp_region_new(mem);
+	if (!region) {
+		vfree(base);
+		return ERR_PTR(-ENOMEM);
+	}
+	INIT_LIST_HEAD(&region->watch_node);
+	region->own = base;
+	region->length = length;
+	region->access = RMPOOL_ACCESS_LOCAL_WRITE;
+	region->nr_pages = length >> PAGE_SHIFT;
+	atomic_inc(&mem->nr);
+
+	region->pages = kvmalloc_array(region->nr_pages, sizeof(struct page *),
+				       GFP_KERNEL);
+	for (i = 0; region->pages && i < region->nr_pages; i++)
+		region->pages[i] = vmalloc_to_page(base + (i << PAGE_SHIFT));
+	err = region->pages ? xa_insert(&rmp_regions, region->id, region, GFP_KERNEL) :
+			      -ENOMEM;
+	if (!err)
+		err = rmp_region_attach(region, &ignored);
+	if (!err)
+		return region;
+	rmp_region_del_own(region);
+	return ERR_PTR(err);
+}
+
+void rmp_region_del_own(struct rmp_region *region)
+{
+	struct rmp_memory *mem = region->mem;
+
+	WRITE_ONCE(region->dead, true);
+	rmp_region_put(region);
+	wait_var_event(mem, !atomic_read(&mem->nr));
 }
 
 void rmp_region_forget(struct rmp_region *region)
@@ -559,7 +616,8 @@ int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 	int ret = 0;
 
 	for (; !ret && (region = rmp_region_next(&id)); id++) {
-		ret = fn(region, arg);
+		if (!region->own)
+			ret = fn(region, arg);
 		rmp_region_put(region);
 		cond_resched();
 	}

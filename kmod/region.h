@@ -11,6 +11,7 @@
 #include <linux/xarray.h>
 #include "cache.h"
 #include "device.h"
+#include "staging.h"
 
 struct rmp_segment;
 struct rmp_dmabuf;
@@ -28,6 +29,7 @@ struct rmp_user;
  * @tree: of &struct rmp_region.node, by address
  * @handles: regions by handle, those of @cache as well
  * @cache: those that were made for requests
+ * @staged: by enum rmp_staging_count
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
@@ -42,6 +44,7 @@ struct rmp_memory {
 	struct rb_root_cached tree;
 	struct xarray handles;
 	struct rmp_cache cache;
+	atomic64_t staged[RMP_STAGING_COUNTS];
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;
@@ -67,6 +70,7 @@ struct rmp_memory {
  * @strict: relaxed ordering is not wanted
  * @dmabuf: what it is a range of (dmabuf.c), or NULL: memory of the owner
  * @cached: made for a request, see cache.c; the owner does not know of it
+ * @own: memory of the module, by vmalloc(), or NULL; nobody's in the sense of @mem
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
@@ -95,6 +99,7 @@ struct rmp_region {
 	bool strict;
 	struct rmp_dmabuf *dmabuf;
 	bool cached;
+	void *own;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -187,6 +192,16 @@ struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
 					 struct rmpool_region_add *arg);
 /* Gives that reference back: who uses the region keeps it. */
 void rmp_region_forget(struct rmp_region *region);
+
+/* By staging.c: a region of the module, of @length bytes at @base, whole pages by
+ * vmalloc(), which are the region's from here on, also when it fails. No process pays for
+ * it, and who walks regions does not meet it. @mem is zeroed and has no other. Sleeps;
+ * not for a process: no signal ends it.
+ */
+struct rmp_region *rmp_region_add_own(struct rmp_memory *mem, void *base,
+				      u64 length);
+/* Returns when it is gone. No request uses it. */
+void rmp_region_del_own(struct rmp_region *region);
 
 /**
  * rmp_region_del - unregister one region
@@ -290,7 +305,7 @@ void rmp_region_device_removed(struct rmp_device *dev);
  */
 u32 rmp_region_percent(const struct rmp_region *region);
 
-/* Calls @fn for each region of the node, also those being made, until it returns
+/* Calls @fn for each region of a process, also those being made, until it returns
  * non-zero, in order of id, beginning with id @from. Sleeps; the region is referenced
  * meanwhile.
  */

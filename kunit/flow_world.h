@@ -37,6 +37,7 @@ struct asked {
 	struct rmp_request req;
 	struct rmp_region region;
 	struct rmp_rregion rr;
+	u64 from;		/* where its bytes begin in its region */
 	u64 length;
 	u64 posted;
 	u64 tiles;		/* see tile() */
@@ -60,6 +61,8 @@ static struct {
 	u32 no_remote;
 	int fail_post;		/* which work request is not taken, from 1 */
 	int failed_qps;
+	/* looks at a slice when it is posted, and when it has succeeded */
+	void (*look)(struct rmp_slice *slice, bool done);
 	struct asked *ended[8192];
 	u32 nr_ended;
 	spinlock_t lock;	/* of all below, and of what is counted in struct asked */
@@ -87,6 +90,8 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
 {
 	struct asked *a = asked_of(req);
 
+	if (unknown && req->stage)
+		rmp_stage_stop(req->stage);
 	a->reported++;
 	a->status = status;
 	a->unknown = unknown;
@@ -100,6 +105,8 @@ void rmp_request_end(struct rmp_request *req)
 	if (!req->reported)
 		rmp_request_report(req, req->status, false, req->bytes);
 	a->ended++;
+	if (req->stage)
+		rmp_stage_end(req->stage);
 	world.ended[world.nr_ended++ % ARRAY_SIZE(world.ended)] = a;
 }
 
@@ -206,8 +213,9 @@ static inline void forget_late(u32 fence, bool puts)
 static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 {
 	struct asked *a = asked_of(slice->req);
+	const struct rmp_region *region = a->req.region;
 	const struct ib_rdma_wr *wr = &slice->wr;
-	u64 local = slice->sge.addr - a->region.iova;
+	u64 local = slice->sge.addr - region->iova - a->from;
 	u64 remote = wr->remote_addr - a->rr.iova;
 	u32 i;
 
@@ -216,16 +224,18 @@ static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 	must(slice->len <= qp->max_slice);
 	must(local + slice->len <= a->length);
 	must(slice->sge.lkey == (qp->rail->dev->index << 24 |
-		(u32)(slice->sge.addr >> a->region.chunk_shift)));
+		(u32)(slice->sge.addr >> region->chunk_shift)));
 	must(wr->rkey == (qp->rail->remote_dev << 24 |
 		(u32)(wr->remote_addr >> a->rr.chunk_shift)));
-	must(slice->len <= rest_of(a->region.iova, a->region.length,
-				   a->region.chunk_shift, local));
+	must(slice->len <= rest_of(region->iova, region->length,
+				   region->chunk_shift, a->from + local));
 	must(slice->len <= rest_of(a->rr.iova, a->rr.length,
 				   a->rr.chunk_shift, remote));
 	must(wr->wr.opcode == (a->req.op == RMPOOL_OP_PUT ?
 			       IB_WR_RDMA_WRITE : IB_WR_RDMA_READ));
 	must(!a->ended);
+	if (world.look)
+		world.look(slice, false);
 	spin_lock_bh(&world.lock);
 	a->posted += slice->len;
 	a->tiles += tile(local + slice->len) - tile(local);
@@ -307,6 +317,8 @@ static inline bool proceed(struct rmp_qp *qp, enum ib_wc_status status)
 		wr = next_wr(q);
 		slice = container_of(wr, struct rmp_slice, wr.wr);
 		asked_of(slice->req)->moved += slice->len;
+		if (world.look)
+			world.look(slice, true);
 	} while (!(wr->send_flags & IB_SEND_SIGNALED));
 	complete_wr(wr, IB_WC_SUCCESS);
 	return true;

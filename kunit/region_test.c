@@ -618,6 +618,53 @@ static void test_walk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, last, atomic64_read(&rmp_last_id));
 }
 
+/* One of the module: on every device as others are, and nobody's. */
+static void test_own(struct kunit *test)
+{
+	struct rmp_memory *mem = kunit_kzalloc(test, sizeof(*mem), GFP_KERNEL);
+	const u64 length = 10 * PAGE_SIZE;
+	struct rmp_region *region;
+	u64 last = 0, iova;
+	unsigned int n;
+	void *base;
+	u32 key;
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	device_come(test, 0, 4);
+	for (n = 1;; n++) {
+		KUNIT_ASSERT_LT(test, n, 100);
+		base = vzalloc(length);
+		KUNIT_ASSERT_NOT_NULL(test, base);
+		world.calls = 0;
+		world.fail_at = n;
+		region = rmp_region_add_own(mem, base, length);
+		if (world.calls < n)
+			break;
+		/* Were all pages in a row, it may have gone well without that. */
+		if (!IS_ERR(region))
+			rmp_region_del_own(region);
+		KUNIT_EXPECT_EQ(test, world.mrs, 0);
+		KUNIT_EXPECT_EQ(test, world.dma, 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&mem->nr), 0);
+	}
+	world.fail_at = 0;
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	KUNIT_EXPECT_GT(test, n, 2);
+	KUNIT_EXPECT_EQ(test, world.charged, 0);
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.watched, 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_walk(0, count_ids, &last), 0);
+	KUNIT_EXPECT_EQ(test, last, 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, length - 1, &iova, &key), 1);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 3, length - 1, &iova, &key), 0);
+	device_come(test, 3, 4);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 3, length - 1, &iova, &key), 1);
+	device_go(0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, length - 1, &iova, &key), 0);
+	rmp_region_del_own(region);
+	KUNIT_EXPECT_EQ(test, world.mrs, 0);
+}
+
 static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_refused),
 	KUNIT_CASE(test_unwinding),
@@ -635,6 +682,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_limit),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_walk),
+	KUNIT_CASE(test_own),
 	{}
 };
 

@@ -100,6 +100,10 @@ static const struct {
 	[RMPOOL_A_NODE_CACHE_MISSES] = U64,
 	[RMPOOL_A_NODE_CACHE_EVICTIONS] = U64,
 	[RMPOOL_A_NODE_CACHE_INVALIDATIONS] = U64,
+	[RMPOOL_A_NODE_STAGING_POOL] = U64,
+	[RMPOOL_A_NODE_STAGING_REQUESTS] = U64,
+	[RMPOOL_A_NODE_STAGING_BYTES] = U64,
+	[RMPOOL_A_NODE_STAGING_FALLBACKS] = U64,
 #undef U8
 #undef U32
 #undef U64
@@ -245,6 +249,10 @@ int rmpl_nl_parse_node(const struct nlmsghdr *nlh, struct rmpool_nl_node *node)
 		.cache_misses = u64(&t, RMPOOL_A_NODE_CACHE_MISSES),
 		.cache_evictions = u64(&t, RMPOOL_A_NODE_CACHE_EVICTIONS),
 		.cache_invalidations = u64(&t, RMPOOL_A_NODE_CACHE_INVALIDATIONS),
+		.staging_pool = u64(&t, RMPOOL_A_NODE_STAGING_POOL),
+		.staging_requests = u64(&t, RMPOOL_A_NODE_STAGING_REQUESTS),
+		.staging_bytes = u64(&t, RMPOOL_A_NODE_STAGING_BYTES),
+		.staging_fallbacks = u64(&t, RMPOOL_A_NODE_STAGING_FALLBACKS),
 	};
 	return 0;
 }

@@ -97,7 +97,7 @@ json_t *describe_access(uint32_t access)
 
 json_t *describe_node(const struct rmpool_nl_node *node)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o}",
 		"name", json_text(node->name),
 		"uuid", uuid_json(node->uuid),
 		"listen", json_text(node->listen),
@@ -108,7 +108,12 @@ json_t *describe_node(const struct rmpool_nl_node *node)
 			"hits", json_u64(node->cache_hits),
 			"misses", json_u64(node->cache_misses),
 			"evictions", json_u64(node->cache_evictions),
-			"invalidations", json_u64(node->cache_invalidations))));
+			"invalidations", json_u64(node->cache_invalidations)),
+		"staging", json_pack("{s:o, s:o, s:o, s:o}",
+			"pool", json_u64(node->staging_pool),
+			"requests", json_u64(node->staging_requests),
+			"bytes", json_u64(node->staging_bytes),
+			"fallbacks", json_u64(node->staging_fallbacks))));
 }
 
 static json_t *describe_sizes(uint64_t sizes)

@@ -212,8 +212,9 @@ int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       void *addr, size_t length, int timeout_ms);
 /*
  * The same with RMPOOL_REQUEST_* in @flags. With RMPOOL_REQUEST_REGISTER the memory
- * need not be registered: the module does that, and keeps it registered for further
- * requests with this flag, up to a limit of the pool (rmpool_info()).
+ * need not be registered: the module copies a few bytes, and registers more, which it
+ * keeps registered for further requests with this flag, up to a limit of the pool
+ * (rmpool_info()).
  */
 int rmpool_put_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
 		     const void *addr, size_t length, uint16_t flags,
@@ -396,6 +397,11 @@ struct rmpool_nl_node {
 	uint64_t cache_misses;		/* for which it was to be registered */
 	uint64_t cache_evictions;	/* registrations given up for others */
 	uint64_t cache_invalidations;	/* whose owner let go of the memory */
+	/* of those of them that are copied instead */
+	uint64_t staging_pool;		/* bytes of memory for that */
+	uint64_t staging_requests;
+	uint64_t staging_bytes;		/* of those */
+	uint64_t staging_fallbacks;	/* small ones that found no room */
 };
 
 struct rmpool_nl_device {

@@ -138,7 +138,7 @@ class Comparison:
         if len(puts) != len(re.findall(r"RMPOOL_A_", body)):
             raise LookupError(f"{function}(): an attribute is put in an unknown way")
         attrs = {name: PUT_TYPES[put] for put, name in puts}
-        for helper in ("rmp_nl_put_owner", "rmp_nl_put_cache"):
+        for helper in ("rmp_nl_put_owner", "rmp_nl_put_cache", "rmp_nl_put_staging"):
             if f"{helper}(" in body:
                 attrs |= self.filled(helper)
         if "rmp_nl_put_rail(" in body:

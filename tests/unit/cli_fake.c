@@ -136,6 +136,7 @@ int rmpool_info(struct rmpool *pool, struct rmpool_info *info, size_t size)
 	info->node_pinned = fake->pinned;
 	info->node_limit = 64ull << 30;
 	info->cache_limit = fake->cache_limit;
+	info->staging_limit = fake->staging_limit;
 	strcpy(info->node_name, "a");
 	strcpy(info->module_version, "0.1.0");
 	return 0;
@@ -363,7 +364,8 @@ static const struct rmpool_nl_node this_node = {
 	.name = "a", .uuid = uuid, .listen = "v1:[::]:13579",
 	.advertise = "v1:10.77.0.1:13579", .version = "0.1.0", .abi = RMPOOL_ABI_VERSION,
 	.cache_bytes = 8 << 20, .cache_hits = 77, .cache_misses = 5, .cache_evictions = 3,
-	.cache_invalidations = 2,
+	.cache_invalidations = 2, .staging_pool = 8 << 20, .staging_requests = 21,
+	.staging_bytes = 5 << 20, .staging_fallbacks = 4,
 };
 
 static const uint8_t gid[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };

@@ -31,6 +31,7 @@ struct fake {
 	struct rmpool_region_desc regions[FAKE_REGIONS];
 	uint64_t memlock;
 	uint64_t cache_limit;
+	uint64_t staging_limit;
 	uint32_t fail_at;		/* that request, from 1 on, ends so: */
 	int fail_status;
 	uint32_t hang_at;		/* from that request on, none ends, and */

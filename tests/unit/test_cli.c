@@ -182,8 +182,12 @@ static void test_info(void **state)
 	assert_has(result->out, "(64 GiB), 0 bytes in use, parameter max_pinned_mib");
 	assert_has(result->out, "off, parameter cache_mib");
 	assert_has(result->out, "(8 MiB), 77 hits, 5 misses, 3 evictions, 2 invalidations");
+	assert_has(result->out, "(5 MiB) of 21 requests, 4 without room, pool of 8388608 bytes");
 	fake->cache_limit = 256 << 20;
 	assert_has(tool_run("info")->out, "(256 MiB) registered for requests, parameter cache_mib");
+	assert_null(strstr(tool_run("info")->out, "staging_max"));
+	fake->staging_limit = 64 << 10;
+	assert_has(tool_run("info")->out, "(64 KiB) copied for a request, parameter staging_max");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
 							    "memlock_bytes")), 8 << 20);

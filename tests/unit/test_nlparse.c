@@ -70,6 +70,10 @@ static void reads_the_node(void **state)
 	add_u64(&d, RMPOOL_A_NODE_CACHE_MISSES, 3);
 	add_u64(&d, RMPOOL_A_NODE_CACHE_EVICTIONS, 2);
 	add_u64(&d, RMPOOL_A_NODE_CACHE_INVALIDATIONS, 1);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_POOL, 1ull << 35);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_REQUESTS, 4);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_BYTES, 1ull << 36);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_FALLBACKS, 5);
 	add_u64(&d, RMPOOL_A_MAX + 1, 42);		/* of a newer module */
 	add_u64(&d, 0x3fff, 42);
 	assert_int_equal(rmpl_nl_parse_node(message(&d), &node), 0);
@@ -85,6 +89,10 @@ static void reads_the_node(void **state)
 	assert_int_equal(node.cache_misses, 3);
 	assert_int_equal(node.cache_evictions, 2);
 	assert_int_equal(node.cache_invalidations, 1);
+	assert_int_equal(node.staging_pool, 1ull << 35);
+	assert_int_equal(node.staging_requests, 4);
+	assert_int_equal(node.staging_bytes, 1ull << 36);
+	assert_int_equal(node.staging_fallbacks, 5);
 
 	/* what is absent is empty, never NULL */
 	d.length = 0;

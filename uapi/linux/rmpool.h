@@ -132,13 +132,19 @@ struct rmpool_error {
  * @node_pinned: bytes pinned by all files
  * @node_limit: most bytes that all may pin, ~0 for no limit
  * @cache_limit: most bytes that one file may have registered for requests with
- *	RMPOOL_REQUEST_REGISTER, 0: such requests fail
+ *	RMPOOL_REQUEST_REGISTER, 0: such requests fail, unless they are copied
  * @cache_bytes: registered for requests of this file now; part of @pinned
  * @cache_hits: requests of this file that found their memory registered so
  * @cache_misses: requests for which memory was to be registered, whether it
  *	succeeded or not
  * @cache_evictions: registrations given up to make room for others
  * @cache_invalidations: those given up since the owner let go of the memory
+ * @staging_limit: bytes of the largest request with RMPOOL_REQUEST_REGISTER whose memory
+ *	is copied instead of being registered, 0: none is
+ * @staging_requests: requests of this file that were copied
+ * @staging_bytes: of those
+ * @staging_fallbacks: requests of this file that were small enough, and for which there
+ *	was no room: their memory was registered
  */
 struct rmpool_info {
 	__u32 abi_version;
@@ -165,6 +171,10 @@ struct rmpool_info {
 	__u64 cache_misses;
 	__u64 cache_evictions;
 	__u64 cache_invalidations;
+	__u64 staging_limit;
+	__u64 staging_requests;
+	__u64 staging_bytes;
+	__u64 staging_fallbacks;
 };
 
 /**
@@ -441,7 +451,8 @@ struct rmpool_segment_list {
 #define RMPOOL_CLASS_HIGH	1
 #define RMPOOL_CLASS_BULK	2
 
-/* As &struct rmpool_request.flags: if no region of the caller allows it, register the
+/* As &struct rmpool_request.flags: if no region of the caller allows it, copy the bytes
+ * through memory of the module, if they are few; else register the
  * memory now, and keep it registered for further requests with this flag, until room
  * is needed for others or the caller lets go of the memory. It is charged as any other.
  */
@@ -466,10 +477,17 @@ struct rmpool_segment_list {
  *
  * The memory must not be reused before the completion is there, nor, where
  * RMPOOL_COMPLETION_UNKNOWN is set in it, before the region is unregistered, or, if it
- * was registered for the request, before it is unmapped. Requests of one batch run in
- * any order.
+ * was registered for the request, before it is unmapped; if it was copied, it may be
+ * reused then. Requests of one batch run in any order.
  *
- * With RMPOOL_REQUEST_REGISTER, whole pages are registered, of any kind that REGION_ADD
+ * With RMPOOL_REQUEST_REGISTER, memory that lies in no region may be copied: up to
+ * &struct rmpool_info.staging_limit bytes, if there is room. Then nothing is registered.
+ * What a put moves is what was there during the call that submits, whatever becomes of the
+ * memory afterwards. A get writes to the memory before its completion is there, and never
+ * afterwards, also with RMPOOL_COMPLETION_UNKNOWN; what is unmapped meanwhile is not
+ * written, nor what is mapped there then: it ends with ESTALE, or with EFAULT if nothing is.
+ *
+ * Otherwise whole pages are registered, of any kind that REGION_ADD
  * takes: only to be read for a put, to be written for a get. That happens in the call
  * that submits; it may wait for other requests to end when these use up
  * &struct rmpool_info.cache_limit. Memory that lies in a stale region is not registered

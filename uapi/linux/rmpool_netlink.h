@@ -191,6 +191,12 @@ enum rmpool_attr {
 
 	RMPOOL_A_REGION_PERCENT = 75,	/* u32: how far registering it is */
 
+	/* copied for requests of all processes, since the module was loaded */
+	RMPOOL_A_NODE_STAGING_POOL = 76, /* u64: bytes of memory for that now */
+	RMPOOL_A_NODE_STAGING_REQUESTS = 77, /* u64 */
+	RMPOOL_A_NODE_STAGING_BYTES = 78, /* u64: of those */
+	RMPOOL_A_NODE_STAGING_FALLBACKS = 79, /* u64: that found no room */
+
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
 };
