@@ -10,7 +10,7 @@
  * completion handler, which leaves what is too much for it to a work item.
  *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
- * parked, so that it does not stand before others. Whoever makes a way, or may
+ * parked, so that it does not stand before others, as is one whose keys were replaced. Whoever makes a way, or may
  * have made one, says so by rmp_flow_kick(): what is parked is then queued again.
  *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
@@ -60,13 +60,39 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status)
 	return request_idle(req);
 }
 
+/* flow->lock held. Where the peer has replaced the keys of its region, the request goes
+ * over to what has the new ones. It acknowledges that nothing is in flight with the old
+ * ones, so not before its slices have ended: false until then.
+ */
+static bool request_renew(struct rmp_request *req)
+{
+	struct rmp_rregion *old, *next;
+
+	/* Pairs with rmp_keycache_renew(). */
+	while ((next = smp_load_acquire(&req->rr->next))) {
+		if (req->inflight)
+			return false;
+		old = req->rr;
+		rmp_rregion_hold(next);
+		req->rr = next;
+		rmp_rregion_put(old);
+	}
+	return true;
+}
+
 /* Why a request cannot go on, or 0. flow->lock held. The end of a session takes
  * all keys as well, but after all its rails.
  */
 static s32 request_blocked(const struct rmp_request *req)
 {
+	u32 access = req->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
+						RMPOOL_ACCESS_REMOTE_READ;
+
 	if (READ_ONCE(req->region->dead) || rmp_region_stale(req->region))
 		return -ESTALE;
+	/* It was allowed when the request came. */
+	if (access & ~READ_ONCE(req->rr->access))
+		return -EACCES;
 	if (READ_ONCE(req->rr->revoked) || READ_ONCE(req->rr->stale))
 		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
 							       -ENOTCONN;
@@ -131,6 +157,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 {
 	u64 local, remote, local_rest, remote_rest;
 	u32 mask, rail, q, lkey, rkey;
+	struct rmp_mapping *map;
 	struct rmp_slice *slice;
 	struct rmp_qp *qp;
 
@@ -140,20 +167,24 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
-				      req->local_pos, &local, &lkey);
+	local_rest = rmp_region_use(req->region, qp->rail->dev->index,
+				    req->local_pos, &local, &lkey, &map);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 req->remote_pos, &remote, &rkey);
 	/* The peer may have taken the keys of a device back since the look above. */
 	if (!local_rest || !remote_rest) {
+		rmp_region_unuse(map);
 		*nowhere = true;
 		return false;
 	}
 	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
+	if (WARN_ON_ONCE(!slice)) {
+		rmp_region_unuse(map);
 		return false;
+	}
 
 	slice->req = req;
+	slice->map = map;
 	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
 				      qp->max_slice);
 	slice->sge.addr = local;
@@ -194,6 +225,12 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 					       struct rmp_request, queue);
 		if (!req)
 			break;
+		if (!request_renew(req)) {
+			/* The last of its slices puts it back. */
+			list_move_tail(&req->queue, &flow->parked[class]);
+			--*budget;
+			continue;
+		}
 		status = request_blocked(req);
 		if (status) {
 			if (rmp_flow_stop(req, status))
@@ -275,6 +312,8 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 	struct rmp_request *req = slice->req;
 
 	rmp_sched_credit(&qp->flow->rails[qp->rail->index], &qp->s, slice->len);
+	rmp_region_unuse(slice->map);
+	slice->map = NULL;
 	slice->req = NULL;
 	list_move(&slice->node, &qp->free);
 	req->inflight--;
@@ -292,6 +331,9 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		if (!list_empty(&req->queue))
 			list_del_init(&req->queue);
 	}
+	/* See request_renew(). */
+	if (!req->inflight && req->left && READ_ONCE(req->rr->next))
+		list_move_tail(&req->queue, &qp->flow->queue[req->prio]);
 	if (!list_empty(&req->active) && request_idle(req))
 		list_add_tail(&req->done_node, done);
 }

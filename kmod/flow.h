@@ -29,7 +29,7 @@ struct rmp_batch;
  * @file: referenced
  * @peer: referenced, and so @flow lives
  * @region: referenced
- * @rr: referenced
+ * @rr: referenced; another takes its place when its keys are replaced; flow->lock
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
@@ -102,11 +102,14 @@ struct rmp_qp;
 /**
  * struct rmp_slice - what one work request moves
  * @node: in the QP's list of free ones, its chain, or those posted
+ * @map: of the local region, which stays while this is with the device; NULL: it does so
+ *	by itself
  */
 struct rmp_slice {
 	struct list_head node;
 	struct rmp_qp *qp;
 	struct rmp_request *req;
+	struct rmp_mapping *map;
 	u32 len;
 	struct ib_cqe cqe;
 	struct ib_sge sge;

@@ -8,6 +8,9 @@
  * of keys before regions end. Who asked waits on a revocation, which counts the subscribers
  * that were asked; each answers once, also when its peer is lost.
  *
+ * A segment may have a list of who may open it (rights.c). When it is changed, those that
+ * lose their right are told and go; that they know keys is for rekey.c to see to.
+ *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
  * be taken inside the other, and nothing is taken inside it.
@@ -95,16 +98,9 @@ bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
 	return done;
 }
 
-/* Asks all subscribers; NULL when all had answered on the spot. */
-static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 u64 region_id)
+static struct rmp_revocation *rmp_revocation_begin(void)
 {
-	struct rmp_subscriber *sub;
 	struct rmp_revocation *rev;
-
-	lockdep_assert_held(&segment->lock);
-	if (list_empty(&segment->subscribers))
-		return NULL;
 
 	/* Small, and unregistering must not fail. */
 	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
@@ -113,19 +109,68 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 	INIT_LIST_HEAD(&rev->node);
 	/* One for the loop itself: nobody must be the last one in the middle. */
 	atomic_set(&rev->pending, 1);
+	return rev;
+}
 
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		kref_get(&rev->ref);
-		atomic_inc(&rev->pending);
-		if (!rmp_segment_ops->revoke(sub, region_id, rev))
-			rmp_revocation_answer(rev);
-		cond_resched();
-	}
+typedef bool (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
+			   struct rmp_revocation *rev);
 
+static void rmp_revocation_ask(struct rmp_revocation *rev,
+			       struct rmp_subscriber *sub, u64 region_id,
+			       rmp_ask_fn ask)
+{
+	kref_get(&rev->ref);
+	atomic_inc(&rev->pending);
+	if (!ask(sub, region_id, rev))
+		rmp_revocation_answer(rev);
+}
+
+/* All are asked; NULL when they have answered on the spot. */
+static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
+{
 	if (!atomic_dec_and_test(&rev->pending))
 		return rev;
 	kref_put(&rev->ref, rmp_revocation_free);
 	return NULL;
+}
+
+/* Asks all subscribers; NULL when all had answered on the spot. */
+static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
+					      u64 region_id, rmp_ask_fn ask)
+{
+	struct rmp_subscriber *sub;
+	struct rmp_revocation *rev;
+
+	lockdep_assert_held(&segment->lock);
+	if (list_empty(&segment->subscribers))
+		return NULL;
+	rev = rmp_revocation_begin();
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		if (sub->right)
+			rmp_revocation_ask(rev, sub, region_id, ask);
+		cond_resched();
+	}
+	return rmp_revocation_asked(rev);
+}
+
+static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
+						 u64 region_id)
+{
+	return rmp_segment_ask(segment, region_id, rmp_segment_ops->revoke);
+}
+
+/* Subscribers may fetch keys anew. */
+static void rmp_segment_tell(struct rmp_segment *segment)
+{
+	struct rmp_subscriber *sub;
+
+	lockdep_assert_held(&segment->lock);
+	segment->generation++;
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		if (sub->right)
+			rmp_segment_ops->changed(sub);
+		cond_resched();
+	}
 }
 
 static void rmp_segment_free(struct kref *ref)
@@ -135,6 +180,8 @@ static void rmp_segment_free(struct kref *ref)
 	WARN_ON(!segment->dead || segment->nr_regions);
 	mtree_destroy(&segment->regions);
 	mutex_destroy(&segment->lock);
+	mutex_destroy(&segment->changing);
+	kfree(segment->rights);
 	put_pid(segment->pid);
 	kfree(segment);
 }
@@ -178,6 +225,7 @@ struct rmp_segment *rmp_segment_create(const char *name)
 	kref_init(&segment->ref);
 	strscpy(segment->name, name, sizeof(segment->name));
 	mutex_init(&segment->lock);
+	mutex_init(&segment->changing);
 	mt_init_flags(&segment->regions, 0);
 	INIT_LIST_HEAD(&segment->subscribers);
 	segment->pid = get_pid(task_tgid(current));
@@ -277,7 +325,6 @@ static int rmp_segment_place(struct rmp_segment *segment, u64 length,
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset)
 {
-	struct rmp_subscriber *sub;
 	u64 at = *offset;
 	u64 end;
 	int err = -ESTALE;
@@ -297,11 +344,7 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	*offset = at;
 	segment->nr_regions++;
 	segment->size = max(segment->size, end);
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	rmp_segment_tell(segment);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 out:
 	mutex_unlock(&segment->lock);
@@ -333,6 +376,85 @@ out:
 	return rev;
 }
 
+int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *rights,
+			   u32 *lost, struct rmp_revocation **rev)
+{
+	struct rmp_rights *old;
+	struct rmp_subscriber *sub;
+	bool some = false;
+
+	*rev = NULL;
+	mutex_lock(&segment->lock);
+	if (segment->dead) {
+		mutex_unlock(&segment->lock);
+		return -ENOENT;
+	}
+	old = segment->rights;
+	*lost = rmp_rights_lost(old, rights);
+	segment->rights = rights;
+	*rev = rmp_revocation_begin();
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		cond_resched();
+		/* It went before, and may come again as another one only. */
+		if (!sub->right)
+			continue;
+		sub->right = rmp_rights_of(rights, sub->peer);
+		if (sub->right)
+			some = true;
+		else
+			rmp_revocation_ask(*rev, sub, 0, rmp_segment_ops->rekey);
+	}
+	*rev = rmp_revocation_asked(*rev);
+	/* What the others may do stands with the keys. */
+	if (some)
+		rmp_segment_tell(segment);
+	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
+	mutex_unlock(&segment->lock);
+	kfree(old);
+	return 0;
+}
+
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr)
+{
+	unsigned long at = *from;
+	struct rmp_region *region;
+	u32 n = 0;
+
+	mutex_lock(&segment->lock);
+	/* No region begins at the last byte of all: there it is over. */
+	while (n < nr && at != ULONG_MAX) {
+		region = mt_find(&segment->regions, &at, ULONG_MAX);
+		if (!region || !at)
+			at = ULONG_MAX;
+		cond_resched();
+		if (!region || !region->told || !(region->access & access))
+			continue;
+		/* Its file has a reference as long as it is in here. */
+		kref_get(&region->ref);
+		region->told = false;
+		regions[n++] = region;
+	}
+	mutex_unlock(&segment->lock);
+	*from = at;
+	return n;
+}
+
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region)
+{
+	struct rmp_revocation *rev = NULL;
+
+	mutex_lock(&segment->lock);
+	/* Else it was revoked meanwhile. */
+	if (mtree_load(&segment->regions, region->offset) == region) {
+		segment->generation++;
+		rev = rmp_segment_ask(segment, region->id, rmp_segment_ops->rekey);
+	}
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
 int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 {
 	struct rmp_segment *segment;
@@ -352,9 +474,12 @@ int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	if (!segment->dead) {
+		sub->right = rmp_rights_of(segment->rights, sub->peer);
+		err = sub->right ? 0 : -EACCES;
+	}
+	if (!err) {
 		sub->segment = segment;
 		list_add_tail(&sub->node, &segment->subscribers);
-		err = 0;
 	}
 	mutex_unlock(&segment->lock);
 	if (err)
@@ -401,15 +526,8 @@ int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg)
 
 static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
 {
-	struct rmp_subscriber *sub;
-
-	if (!segment->nr_regions)
-		return 0;
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	if (segment->nr_regions)
+		rmp_segment_tell(segment);
 	return 0;
 }
 

@@ -21,6 +21,12 @@
 #include "listen.h"
 #include "peer.h"
 
+/* Revocations that one side may leave unanswered. It answers each when what is in
+ * flight has ended, so only one that does not mean to comes near: a thread on the other
+ * side that waits for it makes one in two seconds.
+ */
+#define RMP_REVOKES_MAX		8192
+
 /**
  * struct rmp_session - one connected life of a peer
  * @ref: peer->session, and whoever uses it without peer->lock
@@ -37,6 +43,8 @@
  * @next_rail: which one is driven first; the worker's
  * @exports: of &struct rmp_export, by id of the segment; under @export_lock
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
+ * @withdrawn: exports that the peer lost its right to, on their way out; likewise
+ * @acks: revocations of the peer that are not acknowledged yet
  */
 struct rmp_session {
 	struct kref ref;
@@ -68,7 +76,9 @@ struct rmp_session {
 	u32 nr_exports;
 	u32 nr_revokes;
 	u32 next_revoke;
+	struct list_head withdrawn;
 	struct work_struct changed_work;
+	atomic_t acks;
 };
 
 /**

@@ -27,6 +27,7 @@
 #include "rsegment.c"
 #include "export.c"
 #include "segment.c"
+#include "rights.c"
 #include "keycache.c"
 #include "wire.c"
 #include "endpoint.c"
@@ -502,6 +503,7 @@ static const struct rmp_peer_ops world_peer_ops = {
 static const struct rmp_segment_ops world_segment_ops = {
 	.changed = rmp_export_changed,
 	.revoke = rmp_export_revoke,
+	.rekey = rmp_export_rekey,
 	.event = segment_event,
 };
 

@@ -191,6 +191,11 @@ enum rmpool_attr {
 
 	RMPOOL_A_REGION_PERCENT = 75,	/* u32: how far registering it is */
 
+	RMPOOL_A_SEGMENT_RESTRICTED = 76, /* flag: only those who are allowed may open it */
+	RMPOOL_A_SEGMENT_ALLOW = 77,	/* nest: RMPOOL_A_ALLOW_*, one for each of those */
+	RMPOOL_A_ALLOW_PEER = 78,	/* text: name of a peer; "*": those not named */
+	RMPOOL_A_ALLOW_ACCESS = 79,	/* u32: RMPOOL_ACCESS_REMOTE_* */
+
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
 };
