@@ -35,6 +35,7 @@ struct asked {
 	struct rmp_request req;
 	struct rmp_region region;
 	struct rmp_rregion rr;
+	struct rmp_rregion renewed;
 	u64 length;
 	u64 posted;
 	u64 tiles;		/* see tile() */
@@ -56,6 +57,7 @@ static struct {
 	struct rmp_flow *flow;
 	u32 no_local;		/* devices that do not have the memory mapped */
 	u32 no_remote;
+	int used;		/* mappings */
 	int fail_post;		/* which work request is not taken, from 1 */
 	int failed_qps;
 	struct asked *ended[8192];
@@ -63,6 +65,13 @@ static struct {
 } world;
 
 /* ---------------------------------------------------------- what is played */
+
+/* Said with locks held, so only counted. */
+#define must(condition) \
+do { \
+	if (!(condition) && !world.wrong++) \
+		world.wrong_line = __LINE__; \
+} while (0)
 
 static inline struct asked *asked_of(struct rmp_request *req)
 {
@@ -117,6 +126,33 @@ u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 	return rest_of(region->iova, region->length, region->chunk_shift, pos);
 }
 
+u64 rmp_region_use(const struct rmp_region *region, u32 dev_index, u64 pos,
+		   u64 *iova, u32 *lkey, struct rmp_mapping **map)
+{
+	u64 left = rmp_region_local(region, dev_index, pos, iova, lkey);
+
+	/* Never looked into. */
+	*map = left ? (struct rmp_mapping *)&world : NULL;
+	world.used += !!*map;
+	return left;
+}
+
+void rmp_region_unuse(struct rmp_mapping *map)
+{
+	world.used -= !!map;
+}
+
+void rmp_rregion_hold(struct rmp_rregion *rr)
+{
+	refcount_inc(&rr->ref);
+}
+
+/* The cache keeps its own for good. */
+void rmp_rregion_put(struct rmp_rregion *rr)
+{
+	must(!refcount_dec_and_test(&rr->ref));
+}
+
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey)
 {
@@ -142,13 +178,6 @@ static inline u64 tile(u64 at)
 	return at ^ at >> 29;
 }
 
-/* Said with locks held, so only counted. */
-#define must(condition) \
-do { \
-	if (!(condition) && !world.wrong++) \
-		world.wrong_line = __LINE__; \
-} while (0)
-
 static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 {
 	struct asked *a = asked_of(slice->req);
@@ -171,6 +200,7 @@ static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 	must(wr->wr.opcode == (a->req.op == RMPOOL_OP_PUT ?
 			       IB_WR_RDMA_WRITE : IB_WR_RDMA_READ));
 	must(!a->ended);
+	must(!slice->req->rr->next);
 	a->posted += slice->len;
 	a->tiles += tile(local + slice->len) - tile(local);
 }
@@ -383,8 +413,17 @@ static inline void flow_exit(struct kunit *test)
 	}
 	rmp_flow_destroy(world.flow);
 	destroy_workqueue(rmp_wq);
+	KUNIT_EXPECT_EQ(test, world.used, 0);
 	KUNIT_EXPECT_EQ_MSG(test, world.wrong, 0, "first in line %d",
 			    world.wrong_line);
+}
+
+/* The peer has other keys for the region of a request. */
+static inline void renew(struct asked *a)
+{
+	a->renewed = a->rr;
+	refcount_set(&a->renewed.ref, 2);
+	smp_store_release(&a->rr.next, &a->renewed);
 }
 
 /* Not queued yet. */
@@ -403,6 +442,8 @@ static inline struct asked *ask(struct kunit *test, u64 length, u8 prio)
 	a->rr.length = length;
 	a->rr.iova = below(64 * KIB);
 	a->rr.chunk_shift = 16 + (u32)below(6);
+	a->rr.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE;
+	refcount_set(&a->rr.ref, 2);
 	a->req.flow = world.flow;
 	a->req.region = &a->region;
 	a->req.rr = &a->rr;
