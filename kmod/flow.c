@@ -10,8 +10,10 @@
  * completion handler, which leaves what is too much for it to a work item.
  *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
- * parked, so that it does not stand before others, as is one whose keys were replaced. Whoever makes a way, or may
- * have made one, says so by rmp_flow_kick(): what is parked is then queued again.
+ * parked, so that it does not stand before others. Whoever makes a way, or may
+ * have made one, says so by rmp_flow_kick(): what is parked is then queued again. So is
+ * a request whose keys the peer has replaced, while slices of it are in flight with the
+ * old ones: the last of these queues it again.
  *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
  * earliest deadline, and when a region was revoked or a session ended.

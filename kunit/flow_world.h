@@ -423,6 +423,7 @@ static inline void renew(struct asked *a)
 {
 	a->renewed = a->rr;
 	refcount_set(&a->renewed.ref, 2);
+	/* As rmp_keycache_renew() does. */
 	smp_store_release(&a->rr.next, &a->renewed);
 }
 

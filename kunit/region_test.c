@@ -2,8 +2,9 @@
 /*
  * Suite of kmod/region.c and attach.c: look-up against a model, what fails on
  * the way gives everything back, unregistering waits for requests, which
- * regions are mapped on which devices, whoever comes first, and other keys for what peers
- * were told of (rekey.c). What they call is played by region_world.h; page sizes and limits of devices: pages_test.c.
+ * regions are mapped on which devices, whoever comes first, and other keys for what
+ * peers were told of (rekey.c). What they call is played by region_world.h; page sizes
+ * and limits of devices: pages_test.c.
  */
 #include "region_world.h"
 
