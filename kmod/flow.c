@@ -334,7 +334,8 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 			list_del_init(&req->queue);
 	}
 	/* See request_renew(). */
-	if (!req->inflight && req->left && READ_ONCE(req->rr->next))
+	if (!req->inflight && !list_empty(&req->queue) &&
+	    READ_ONCE(req->rr->next))
 		list_move_tail(&req->queue, &qp->flow->queue[req->prio]);
 	if (!list_empty(&req->active) && request_idle(req))
 		list_add_tail(&req->done_node, done);
