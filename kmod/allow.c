@@ -6,7 +6,7 @@
  * Peers that lose all they could do with the segment are told, and have the time of a
  * revocation to end what is in flight. Then each region whose keys are with peers, and
  * that somebody may not reach any more in a way that it could, gets other ones
- * (rekey.c): one wait for the first, and the same bound for both.
+ * (rekey.c). Peers that stay silent are cut off.
  *
  * Context: process context of the owner. Locking: segment->changing from the list to the
  * end, so that lists come one after the other, and each call returns when what its own
@@ -78,7 +78,6 @@ err_entry:
 int rmp_segment_allow(struct rmp_segment *segment, struct rmp_rights *rights,
 		      struct rmpool_segment_allow *arg)
 {
-	unsigned long until = jiffies + rmp_revoke_wait(), now;
 	struct rmp_revocation *rev;
 	struct rmp_rekeyed done;
 	u32 lost;
@@ -93,11 +92,9 @@ int rmp_segment_allow(struct rmp_segment *segment, struct rmp_rights *rights,
 		kfree(rights);
 		goto out;
 	}
-	now = jiffies;
 	if (rev)
-		rmp_revocation_wait(rev, time_before(now, until) ?
-				    until - now : 0, true);
-	ret = rmp_segment_rekey_all(segment, lost, until, &done);
+		rmp_revocation_wait(rev, true);
+	ret = rmp_segment_rekey_all(segment, lost, &done);
 	arg->rekeyed = done.regions;
 	arg->lost = done.lost;
 	arg->error = done.error;

@@ -85,18 +85,21 @@ void rmp_file_put(struct rmp_file *file)
 static void file_teardown_work(struct work_struct *work)
 {
 	struct rmp_file *file = container_of(work, struct rmp_file, work);
+	struct rmp_revocation *rev;
 	struct rmp_segment *segment;
 	struct rmp_rseg *rseg;
 	unsigned long handle;
 
 	mmu_interval_notifier_remove(&file->owner);
+	/* Peers are asked once for all of a segment; its regions wait for them. */
+	xa_for_each(&file->segments, handle, segment) {
+		rev = rmp_segment_delete(segment);
+		if (rev)
+			rmp_revocation_put(rev);
+		cond_resched();
+	}
 	rmp_region_del_all(&file->mem);
 	xa_for_each(&file->segments, handle, segment) {
-		struct rmp_revocation *rev = rmp_segment_delete(segment);
-
-		/* Its regions are gone; there is nothing to wait for. */
-		if (rev)
-			rmp_revocation_wait(rev, 0, false);
 		rmp_segment_put(segment);
 		cond_resched();
 	}
@@ -322,7 +325,7 @@ static int ioc_segment_create(struct rmp_file *file, void *arg)
 		struct rmp_revocation *rev = rmp_segment_delete(segment);
 
 		if (rev)
-			rmp_revocation_wait(rev, 0, false);
+			rmp_revocation_put(rev);
 		rmp_segment_put(segment);
 	}
 	return ret;
@@ -338,7 +341,7 @@ static int segment_delete(struct rmp_file *file, u32 handle)
 		return PTR_ERR(segment);
 	rev = rmp_segment_delete(segment);
 	if (rev)
-		rmp_revocation_wait(rev, rmp_revoke_wait(), true);
+		rmp_revocation_wait(rev, true);
 	rmp_segment_put(segment);
 	return 0;
 }

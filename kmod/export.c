@@ -7,12 +7,11 @@
  * answers by fetching keys; many changes in a row are told once. Keys are told
  * in pages, as the peer asks for them, in order of offset. A revocation is told
  * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
- * uses the region; when the session ends, all answers count as given. REKEY says that
- * a region has other keys, and WITHDRAWN that the peer may not use the segment any more:
- * both are answered likewise.
+ * uses the region: see revoke.c. REKEY says that a region has other keys, and
+ * WITHDRAWN that the peer may not use the segment any more: both are answered likewise.
  *
- * Locking: s->export_lock (mutex) guards exports and open revocations. Order:
- * segment->lock, then s->export_lock; segment.c calls us with the former held.
+ * Locking: s->export_lock (mutex) guards exports. Order: segment->lock, then
+ * s->export_lock; segment.c calls us with the former held.
  *
  * What is told of a segment is sent with its lock held: a REVOKE must not
  * overtake the keys it takes back.
@@ -106,75 +105,48 @@ static void export_changed_work(struct work_struct *work)
 	exports_free(&dead);
 }
 
-/* Tells the peer; from then on its answer, or the end of the session, counts. */
-static int revoke_send(struct rmp_session *s, u8 type, u32 segment, u64 region,
-		       struct rmp_revocation *rev)
-{
-	struct rmp_msg *msg;
-	int ret = -ENOSPC;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
-	msg->type = type;
-	msg->revoke.segment = segment;
-	msg->revoke.region = region;
-	mutex_lock(&s->export_lock);
-	msg->revoke.id = ++s->next_revoke;
-	if (s->nr_revokes < RMP_REVOKES_MAX)
-		ret = xa_insert(&s->revokes, msg->revoke.id, rev, GFP_KERNEL);
-	if (!ret) {
-		ret = rmp_session_send(s, msg);
-		if (ret)
-			xa_erase(&s->revokes, msg->revoke.id);
-		else
-			s->nr_revokes++;
-	}
-	mutex_unlock(&s->export_lock);
-	kfree(msg);
-	return ret;
-}
-
-static bool export_tell(struct rmp_export *ex, u8 type, u64 region_id,
+static void export_tell(struct rmp_export *ex, u8 type, u64 region_id,
 			struct rmp_revocation *rev)
 {
-	int ret = revoke_send(ex->session, type, ex->sub.segment->id, region_id,
-			      rev);
+	struct rmp_session *s = ex->session;
+	int ret;
 
+	ret = rmp_revoke_send(s, type, ex->sub.segment->id, region_id, rev);
 	/* It must let go all the same: end the session. */
 	if (ret == -ENOSPC) {
 		pr_warn_ratelimited("peer %s leaves %u revocations unanswered\n",
-				    ex->session->peer->name, RMP_REVOKES_MAX);
-		rmp_session_break(ex->session, -ETIMEDOUT,
-				  RMPOOL_REASON_SILENT);
-	} else if (ret && ret != -ENOTCONN) {
-		rmp_session_break(ex->session, ret, RMPOOL_REASON_NONE);
+				    s->peer->name, RMP_REVOKES_MAX);
+		rmp_session_break(s, -ETIMEDOUT, RMPOOL_REASON_SILENT);
+	} else if (ret == -ENOTCONN) {
+		/* It ends already. */
+		rmp_session_break(s, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+	} else if (ret) {
+		rmp_session_break(s, ret, RMPOOL_REASON_NONE);
 	}
-	return !ret;
 }
 
-bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
+void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
-	bool told = export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 
+	export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
 		rmp_export_changed(sub);
-	return told;
 }
 
-bool rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
+void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
 		      struct rmp_revocation *rev)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
 	struct rmp_session *s = ex->session;
-	bool told;
 
-	if (region_id)
-		return export_tell(ex, RMP_MSG_REKEY, region_id, rev);
-	told = export_tell(ex, RMP_MSG_WITHDRAWN, 0, rev);
+	if (region_id) {
+		export_tell(ex, RMP_MSG_REKEY, region_id, rev);
+		return;
+	}
+	export_tell(ex, RMP_MSG_WITHDRAWN, 0, rev);
 	/* Out at once: the peer may get its right back, and open the segment anew. */
 	mutex_lock(&s->export_lock);
 	ex->withdrawn = true;
@@ -182,20 +154,6 @@ bool rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
 		list_add(&export_take(s, sub->segment->id)->node, &s->withdrawn);
 	mutex_unlock(&s->export_lock);
 	queue_work(rmp_wq, &s->changed_work);
-	return told;
-}
-
-static void export_acked(struct rmp_session *s, u32 id)
-{
-	struct rmp_revocation *rev;
-
-	mutex_lock(&s->export_lock);
-	rev = xa_erase(&s->revokes, id);
-	if (rev)
-		s->nr_revokes--;
-	mutex_unlock(&s->export_lock);
-	if (rev)
-		rmp_revocation_answer(rev);
 }
 
 /* ----------------------------------------------------------- open and close */
@@ -471,7 +429,7 @@ int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg)
 	case RMP_MSG_KEYS_GET:
 		return export_keys(s, &msg->keys_get);
 	case RMP_MSG_REVOKE_ACK:
-		export_acked(s, msg->revoke.id);
+		rmp_revoke_acked(s, msg->revoke.id);
 		return 0;
 	}
 	return -EPROTO;
@@ -481,14 +439,13 @@ void rmp_export_init(struct rmp_session *s)
 {
 	mutex_init(&s->export_lock);
 	xa_init(&s->exports);
-	xa_init(&s->revokes);
 	INIT_LIST_HEAD(&s->withdrawn);
+	rmp_revoke_init(s);
 	INIT_WORK(&s->changed_work, export_changed_work);
 }
 
 void rmp_export_destroy(struct rmp_session *s)
 {
-	struct rmp_revocation *rev;
 	struct rmp_export *ex;
 	LIST_HEAD(exports);
 	unsigned long id;
@@ -502,12 +459,6 @@ void rmp_export_destroy(struct rmp_session *s)
 	mutex_unlock(&s->export_lock);
 	exports_free(&exports);
 	cancel_work_sync(&s->changed_work);
-	/* Nobody asks any more, and the peer is not heard any more. */
-	xa_for_each(&s->revokes, id, rev) {
-		xa_erase(&s->revokes, id);
-		rmp_revocation_answer(rev);
-		cond_resched();
-	}
+	rmp_revoke_end(s);
 	xa_destroy(&s->exports);
-	xa_destroy(&s->revokes);
 }

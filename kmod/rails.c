@@ -8,11 +8,14 @@
  * random bits, good for one queue pair of one rail, once; only who reads the
  * control channel knows it. When a queue pair fails, on either side, the worker
  * destroys it and tells the peer its number, whose worker does the same with the
- * other end; and the initiator connects it anew.
+ * other end; and the initiator connects it anew. A peer that does not let go of
+ * memory loses all of them (revoke.c), and all tokens.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
- * destroyed, which happens outside of the lock.
+ * destroyed, which happens outside of the lock. Those being accepted are in
+ * s->accepting, so that who ends all of them does not miss any: the peer can use
+ * one before it is entered.
  *
  * Lifetime: a rail is referenced by the session's table and by a connection
  * being accepted on it. Its device reference goes with it, so a rail of a
@@ -174,13 +177,15 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	bool ok;
 
 	mutex_lock(&peer->lock);
-	ok = !s->closing && !rail->going && !rail->conns[qp] &&
+	ok = !s->closing && !s->cutting && !rail->going && !rail->conns[qp] &&
 	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
 		/* As soon as the lock is dropped, the worker may destroy it. */
 		rmp_peer_ops->qp_start(conn);
 		rails_update_state(s);
+		/* With a token that it was told after all that it has to let go of. */
+		WRITE_ONCE(s->mute, false);
 	}
 	rmp_peer_unlock(peer);
 	if (ok)
@@ -402,9 +407,16 @@ void rmp_rails_request(struct rmp_session *s,
 	kfree_sensitive(msg);
 }
 
+/* A queue pair that is being let in, of whoever does. */
+struct rail_accepting {
+	struct list_head node;
+	struct rmp_conn *conn;
+};
+
 /* Finds the rail that a token was given for, and uses the token up. */
 static struct rmp_rail *take_token(struct rmp_session *s,
-				   const struct rmp_wire_req *req)
+				   const struct rmp_wire_req *req,
+				   struct rail_accepting *a)
 {
 	struct rmp_peer *peer = s->peer;
 	struct rmp_rail *rail = NULL;
@@ -412,7 +424,7 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 	if (req->rail >= RMP_RAILS_MAX || req->qp >= RMP_QPS_MAX)
 		return NULL;
 	mutex_lock(&peer->lock);
-	if (!s->closing && s->rails[req->rail])
+	if (!s->closing && !s->cutting && s->rails[req->rail])
 		rail = s->rails[req->rail];
 	if (rail && (rail->going || !(rail->tokens & BIT(req->qp)) ||
 		     crypto_memneq(rail->token[req->qp], req->token,
@@ -421,23 +433,25 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 	if (rail) {
 		rail->tokens &= ~BIT(req->qp);
 		kref_get(&rail->ref);
+		list_add(&a->node, &s->accepting);
 	}
 	mutex_unlock(&peer->lock);
 	return rail;
 }
 
 static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
-			struct rmp_cm_request *req)
+			struct rmp_cm_request *req, struct rail_accepting *a)
 {
+	struct rmp_peer *peer = s->peer;
 	struct rmp_conn *conn, *old;
 	u32 qp = req->req.qp;
 	int ret;
 
 	/* The initiator knows that the old one is dead; make room. */
-	mutex_lock(&s->peer->lock);
+	mutex_lock(&peer->lock);
 	old = rail->conns[qp];
 	rail->conns[qp] = NULL;
-	mutex_unlock(&s->peer->lock);
+	mutex_unlock(&peer->lock);
 	if (old)
 		rmp_peer_ops->qp_destroy(old);
 
@@ -446,7 +460,15 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
 		return;
 	}
+	mutex_lock(&peer->lock);
+	a->conn = conn;
+	if (s->closing || s->cutting)
+		rmp_conn_abort(conn);
+	mutex_unlock(&peer->lock);
 	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
+	mutex_lock(&peer->lock);
+	a->conn = NULL;
+	mutex_unlock(&peer->lock);
 	if (ret || !rail_enter(s, rail, qp, conn)) {
 		rail_tell_lost(s, rail, qp, conn);
 		rmp_peer_ops->qp_destroy(conn);
@@ -455,6 +477,7 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 
 void rmp_rails_incoming(struct rmp_cm_request *req)
 {
+	struct rail_accepting a = {};
 	struct rmp_session *s = NULL;
 	struct rmp_rail *rail = NULL;
 	struct rmp_peer *peer;
@@ -466,12 +489,17 @@ void rmp_rails_incoming(struct rmp_cm_request *req)
 		rmp_cm_reject(req, RMP_REJECT_NO_PEER, false);
 		goto out;
 	}
-	rail = take_token(s, &req->req);
+	rail = take_token(s, &req->req, &a);
 	if (!rail) {
 		rmp_cm_reject(req, RMP_REJECT_TOKEN, false);
 		goto out;
 	}
-	rail_accept(s, rail, req);
+	rail_accept(s, rail, req, &a);
+	mutex_lock(&peer->lock);
+	list_del(&a.node);
+	mutex_unlock(&peer->lock);
+	/* Who ends all of them waits for this one. */
+	wake_up_all(&peer->wait);
 	rail_put(rail);
 out:
 	if (s)
@@ -627,27 +655,76 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	return next;
 }
 
-void rmp_rails_destroy(struct rmp_session *s)
+/* Ends what is in flight on all queue pairs, those being let in included: all of them
+ * first, since soft-RoCE takes up to 50 s to destroy one whose packets stand in a
+ * network device that cannot send. No token is good any more.
+ */
+static void rails_disconnect(struct rmp_session *s)
 {
-	struct rmp_peer *peer = s->peer;
+	struct rail_accepting *a;
 	u32 i, q;
 
-	/* What is in flight on any of them ends now, and gives its memory back:
-	 * soft-RoCE takes up to 50 s to destroy a queue pair whose packets stand
-	 * in a network device that cannot send.
-	 */
-	mutex_lock(&peer->lock);
+	lockdep_assert_held(&s->peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
 
 		if (!rail)
 			continue;
-		rail->going = true;
+		rail->tokens = 0;
+		rail->requested = false;
 		for (q = 0; q < RMP_QPS_MAX; q++) {
-			if (rail->conns[q])
-				rmp_conn_disconnect(rail->conns[q]);
+			if (!rail->conns[q])
+				continue;
+			rmp_conn_set_lost(rail->conns[q]);
+			rmp_conn_disconnect(rail->conns[q]);
 		}
 	}
+	list_for_each_entry(a, &s->accepting, node) {
+		if (a->conn)
+			rmp_conn_abort(a->conn);
+	}
+}
+
+/* None of them is entered any more, and no new one comes: closing, or cutting. */
+static void rails_wait_accepting(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+
+	wait_event(peer->wait, list_empty(&s->accepting));
+	mutex_lock(&peer->lock);
+	s->cutting = false;
+	mutex_unlock(&peer->lock);
+}
+
+void rmp_rails_cut(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 i;
+
+	mutex_lock(&peer->lock);
+	s->cutting = true;
+	rails_disconnect(s);
+	mutex_unlock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+
+		if (rail)
+			rail_sweep(s, rail);
+	}
+	rails_wait_accepting(s);
+}
+
+void rmp_rails_destroy(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 i;
+
+	mutex_lock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (s->rails[i])
+			s->rails[i]->going = true;
+	}
+	rails_disconnect(s);
 	mutex_unlock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
@@ -660,4 +737,5 @@ void rmp_rails_destroy(struct rmp_session *s)
 		mutex_unlock(&peer->lock);
 		rail_put(rail);
 	}
+	rails_wait_accepting(s);
 }

@@ -9,13 +9,15 @@
  * moved. Of a dma-buf, the pages are its exporter's, who pins them (dmabuf.c). It
  * ends the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
- * waits until no device can reach it), unpinned and uncharged.
+ * waits until no device can reach it), unpinned and uncharged. Who unregisters it only
+ * waits for that: if he is killed, all of it happens as well.
  *
  * What cache.c has made for requests are regions as well, which their owner cannot name.
  *
  * Lifetime: one reference belongs to the file (from the moment the region is
  * findable; to rmp_region_add() before), one to each request in flight, short
- * ones to walkers. The last may be dropped in any context: it queues
+ * ones to walkers, and one to a revocation (segment.c) that peers have not
+ * answered yet. The last may be dropped in any context: it queues
  * rmp_region_release() on a queue of its own, so that it is never behind work
  * items that wait for it. A region holds its segment and may use its
  * struct rmp_memory, which outlives its regions.
@@ -194,6 +196,7 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 
 	kref_init(&region->ref);
 	INIT_WORK(&region->release, rmp_region_release);
+	INIT_LIST_HEAD(&region->revoke_node);
 	INIT_LIST_HEAD(&region->cache_node);
 	region->id = atomic64_inc_return(&rmp_last_id);
 	region->mem = mem;
@@ -380,26 +383,10 @@ static struct rmp_region *rmp_region_take(struct rmp_memory *mem, u32 handle)
 	return region;
 }
 
-/* Peers that stay silent lose: their keys end with the MRs. */
-static void rmp_revocations_wait(struct list_head *revs, unsigned long until,
-				 bool killable)
-{
-	struct rmp_revocation *rev, *next;
-	unsigned long now;
-
-	list_for_each_entry_safe(rev, next, revs, node) {
-		now = jiffies;
-		rmp_revocation_wait(rev, time_before(now, until) ?
-				    until - now : 0, killable);
-	}
-}
-
 int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
-			u32 nr, unsigned long until)
+			u32 nr)
 {
-	struct rmp_revocation *rev;
 	struct rmp_region_del *del;
-	LIST_HEAD(revs);
 	int err = 0;
 
 	if (down_write_killable(&mem->lock))
@@ -414,18 +401,11 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
 		if (!del->region)
 			continue;
 		del->id = del->region->id;
-		rev = del->region->segment ?
-		      rmp_segment_remove(del->region->segment, del->region) :
-		      NULL;
-		if (rev)
-			list_add_tail(&rev->node, &revs);
+		/* Peers that have keys keep it for a while. */
+		if (del->region->segment)
+			rmp_segment_remove(del->region->segment, del->region);
+		rmp_region_put(del->region);
 		cond_resched();
-	}
-	rmp_revocations_wait(&revs, until, true);
-
-	for (del = dels; del < dels + nr; del++) {
-		if (del->region)
-			rmp_region_put(del->region);
 	}
 	for (del = dels; del < dels + nr && !err; del++) {
 		if (del->region)
@@ -437,7 +417,7 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
 int rmp_region_del(struct rmp_memory *mem, u32 handle)
 {
 	struct rmp_region_del del = { .handle = handle };
-	int err = rmp_region_del_many(mem, &del, 1, jiffies + rmp_revoke_wait());
+	int err = rmp_region_del_many(mem, &del, 1);
 
 	return err ?: del.status;
 }
@@ -457,8 +437,7 @@ void rmp_memory_kill(struct rmp_memory *mem)
 
 void rmp_region_del_all(struct rmp_memory *mem)
 {
-	unsigned long until = jiffies + rmp_revoke_wait();
-	struct rmp_revocation *rev;
+	struct rmp_revocation *rev, *next;
 	struct rmp_region *region;
 	unsigned long handle;
 	LIST_HEAD(revs);
@@ -467,16 +446,17 @@ void rmp_region_del_all(struct rmp_memory *mem)
 	mem->tree = RB_ROOT_CACHED;
 	up_write(&mem->lock);
 
-	/* The first region of a segment takes all of them out. */
+	/* The first region of a segment finds what to wait for, for all of them. */
 	xa_for_each(&mem->handles, handle, region) {
 		WRITE_ONCE(region->dead, true);
 		rev = region->segment ?
-		      rmp_segment_remove(region->segment, NULL) : NULL;
+		      rmp_segment_ending(region->segment) : NULL;
 		if (rev)
 			list_add_tail(&rev->node, &revs);
 		cond_resched();
 	}
-	rmp_revocations_wait(&revs, until, false);
+	list_for_each_entry_safe(rev, next, &revs, node)
+		rmp_revocation_wait(rev, false);
 
 	xa_for_each(&mem->handles, handle, region) {
 		xa_erase(&mem->handles, handle);

@@ -128,6 +128,8 @@ struct rmp_region {
 	unsigned long suspect_to;
 	bool watched;
 	bool pinned;
+	/* and this to segment.c */
+	struct list_head revoke_node;
 	/* and this to cache.c */
 	struct list_head cache_node;
 	atomic_t users;		/* requests that use it */
@@ -195,9 +197,10 @@ void rmp_region_forget(struct rmp_region *region);
  * @handle: of the region
  *
  * No new request finds it; peers that hold keys are told and get a bounded
- * time to end what is in flight; then requests in flight are waited for, the
- * MRs go, and only then the pages are unpinned. Killable: after a fatal signal
- * the rest happens in the background (-EINTR). -ENOENT when unknown.
+ * time to end what is in flight, and whoever has not by then is cut off; then
+ * requests in flight are waited for, the MRs go, and only then the pages are
+ * unpinned and uncharged. All of that has happened when it returns. Killable: after
+ * a fatal signal the rest happens in the background (-EINTR). -ENOENT when unknown.
  */
 int rmp_region_del(struct rmp_memory *mem, u32 handle);
 
@@ -214,17 +217,18 @@ struct rmp_region_del {
 	u64 id;
 };
 
-/* The same for many, which are waited for together: for their peers until @until
- * (jiffies). 0 or -EINTR; then what has a status of 0 goes in the background.
+/* The same for many, which are waited for together. 0 or -EINTR; then what has a
+ * status of 0 goes in the background.
  */
 int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
-			u32 nr, unsigned long until);
+			u32 nr);
 
 /**
  * rmp_region_del_all - teardown of a dead file, from a work item
  *
- * As rmp_region_del() for all regions at once, with one revocation per peer
- * and segment and one grace period. Returns when all of them are released.
+ * As rmp_region_del() for all regions at once. The caller has deleted the segments
+ * of the file, and so each peer was asked once for all of a segment. Returns when all
+ * of them are released, those too that nobody waits for any more.
  * Marking everything dead at once (without waiting) is done by
  * rmp_memory_kill(), which release() calls.
  */

@@ -15,7 +15,8 @@
  * cannot be reached through this device any more, which is better than by somebody who
  * must not.
  *
- * Regions are done in steps, so that not all have two mappings at a time.
+ * Peers that stay silent are cut off (revoke.c). Regions are done in steps, so that not
+ * all have two mappings at a time.
  *
  * Locking: rmp_maps_lock() while mappings of a region are changed; it is not held while
  * peers or slices are waited for. Lifetime: each region of a step is referenced until
@@ -38,6 +39,7 @@
 /* One step. */
 struct rmp_rekeying {
 	struct work_struct work;
+	struct list_head revs;		/* revocations of old keys, by node */
 	struct list_head old;		/* mappings, by node */
 	u32 nr;
 	struct rmp_region *regions[RMP_REKEY_STEP];
@@ -116,26 +118,17 @@ static void rekey_switch(struct rmp_rekeying *step, u32 nr,
 	rmp_maps_unlock();
 }
 
-/* Asks peers for all regions of a step, and waits. */
-static void rekey_ask(struct rmp_segment *segment, struct rmp_rekeying *step,
-		      unsigned long until)
+/* Asks peers for all regions of a step. */
+static void rekey_ask(struct rmp_segment *segment, struct rmp_rekeying *step)
 {
-	struct rmp_revocation *rev, *next;
-	unsigned long now;
-	LIST_HEAD(revs);
+	struct rmp_revocation *rev;
 	u32 i;
 
 	for (i = 0; i < step->nr; i++) {
 		rev = rmp_segment_rekey(segment, step->regions[i]);
 		if (rev)
-			list_add_tail(&rev->node, &revs);
+			list_add_tail(&rev->node, &step->revs);
 		cond_resched();
-	}
-	/* Who stays silent loses: what it posts then is refused by the device. */
-	list_for_each_entry_safe(rev, next, &revs, node) {
-		now = jiffies;
-		rmp_revocation_wait(rev, time_before(now, until) ?
-				    until - now : 0, true);
 	}
 }
 
@@ -153,6 +146,22 @@ static int rekey_again(struct rmp_region *region)
 	return err;
 }
 
+/* Until peers have let go, or were cut off; false: killed. */
+static bool rekey_wait(struct rmp_rekeying *step, bool killable)
+{
+	struct rmp_revocation *rev, *next;
+
+	list_for_each_entry_safe(rev, next, &step->revs, node) {
+		if (!killable)
+			wait_for_completion(&rev->done);
+		else if (wait_for_completion_killable(&rev->done))
+			return false;
+		list_del(&rev->node);
+		rmp_revocation_put(rev);
+	}
+	return true;
+}
+
 /* Destroys the old mappings when nothing uses them any more; ends the step, or, when
  * killed, returns false. How many regions could not be mapped again, in *@lost.
  */
@@ -161,6 +170,8 @@ static bool rekey_finish(struct rmp_rekeying *step, bool killable, u32 *lost)
 	struct rmp_mapping *map, *next;
 	u32 i;
 
+	if (!rekey_wait(step, killable))
+		return false;
 	/* Who found one before it was replaced has counted itself by now. */
 	synchronize_rcu();
 	list_for_each_entry_safe(map, next, &step->old, node) {
@@ -194,7 +205,7 @@ static void rekey_work(struct work_struct *work)
 }
 
 int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
-			  unsigned long until, struct rmp_rekeyed *done)
+			  struct rmp_rekeyed *done)
 {
 	struct rmp_rekeying *step;
 	struct rmpool_error error;
@@ -206,6 +217,7 @@ int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
 	for (;;) {
 		/* Small, and the right is to go whatever happens. */
 		step = kzalloc(sizeof(*step), GFP_KERNEL | __GFP_NOFAIL);
+		INIT_LIST_HEAD(&step->revs);
 		INIT_LIST_HEAD(&step->old);
 		step->nr = rmp_segment_told(segment, access, &from,
 					    step->regions, RMP_REKEY_STEP);
@@ -218,7 +230,7 @@ int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
 			rekey_switch(step, i, &error);
 			cond_resched();
 		}
-		rekey_ask(segment, step, until);
+		rekey_ask(segment, step);
 		done->regions += step->nr;
 		lost = 0;
 		if (rekey_finish(step, true, &lost)) {

@@ -20,7 +20,6 @@ struct rmp_rekeyed {
  * rmp_segment_rekey_all - take keys back that peers have of a segment
  * @segment: referenced
  * @access: RMPOOL_ACCESS_REMOTE_*: of regions that allow any of that
- * @until: jiffies: for how long peers are waited for, all together
  * @done: out
  *
  * When it returns, no device takes keys that were told before. Peers go on with those
@@ -28,6 +27,6 @@ struct rmp_rekeyed {
  * background, and regions may be left without keys (-EINTR).
  */
 int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
-			  unsigned long until, struct rmp_rekeyed *done);
+			  struct rmp_rekeyed *done);
 
 #endif /* RMP_REKEY_H */

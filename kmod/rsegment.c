@@ -83,7 +83,7 @@ static void ack_work(struct work_struct *work)
 		msg->revoke = ack->revoke;
 		rmp_session_send(ack->session, msg);
 		kfree(msg);
-	}	/* else the peer's wait is bounded */
+	}	/* else the peer cuts us off when its patience ends */
 	atomic_dec(&ack->session->acks);
 	rmp_session_put(ack->session);
 	kfree(ack);
@@ -393,8 +393,8 @@ static struct rmp_ack *ack_make(struct rmp_session *s,
 {
 	struct rmp_ack *ack;
 
-	/* It counts what it has not heard of yet, and must stop before. */
-	if (atomic_read(&s->acks) >= RMP_REVOKES_MAX)
+	/* It stops at the limit, unless it cut us off and began anew. */
+	if (atomic_read(&s->acks) >= 4 * RMP_REVOKES_MAX)
 		return ERR_PTR(-EPROTO);
 	ack = kzalloc(sizeof(*ack), GFP_KERNEL);
 	if (!ack)

@@ -5,21 +5,24 @@
  *
  * A segment maps offsets to regions. Peers that opened it are its subscribers:
  * they are told when regions were added or have become stale, and asked to let go
- * of keys before regions end. Who asked waits on a revocation, which counts the subscribers
- * that were asked; each answers once, also when its peer is lost.
+ * of keys before regions end. A revocation counts the subscribers that were asked;
+ * each answers once, also when its peer is lost or cut off. It keeps the regions that
+ * it is about until the last answer, so that it needs nobody who waits: who does, and
+ * is killed, leaves all of it as it is.
  *
  * A segment may have a list of who may open it (rights.c). When it is changed, those that
  * lose their right are told and go; that they know keys is for rekey.c to see to.
  *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
- * be taken inside the other, and nothing is taken inside it.
+ * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock is a
+ * leaf.
  *
  * Lifetime: both tables hold only live segments, so a reference can be taken
  * there. Deleting takes a segment out of them and leaves it to its holders:
  * the file, regions, subscribers.
  *
- * Context: process, sleeps; only rmp_revocation_answer() may be called in any.
+ * Context: process, sleeps.
  */
 #include <linux/cred.h>
 #include <linux/ctype.h>
@@ -35,7 +38,7 @@
 
 static unsigned int rmp_revoke_wait_ms = 2000;
 module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
-MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, in ms, 100 to 60000 (default 2000)");
+MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
 
 static DEFINE_MUTEX(rmp_segment_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
@@ -77,24 +80,61 @@ static void rmp_revocation_free(struct kref *ref)
 	kfree(container_of(ref, struct rmp_revocation, ref));
 }
 
-void rmp_revocation_answer(struct rmp_revocation *rev)
+void rmp_revocation_put(struct rmp_revocation *rev)
 {
-	if (atomic_dec_and_test(&rev->pending))
-		complete(&rev->done);
 	kref_put(&rev->ref, rmp_revocation_free);
 }
 
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
+/* The last answer: nobody has the keys any more. */
+static void rmp_revocation_end(struct rmp_revocation *rev)
 {
-	bool done;
+	struct rmp_region *region, *next;
+	LIST_HEAD(regions);
+
+	spin_lock(&rev->lock);
+	rev->over = true;
+	list_splice_init(&rev->regions, &regions);
+	spin_unlock(&rev->lock);
+	list_for_each_entry_safe(region, next, &regions, revoke_node) {
+		rmp_region_put(region);
+		cond_resched();
+	}
+	complete_all(&rev->done);
+}
+
+static void rmp_revocation_count(struct rmp_revocation *rev)
+{
+	if (atomic_dec_and_test(&rev->pending))
+		rmp_revocation_end(rev);
+}
+
+void rmp_revocation_answer(struct rmp_revocation *rev)
+{
+	rmp_revocation_count(rev);
+	rmp_revocation_put(rev);
+}
+
+/* The region does not end before it. */
+static void rmp_revocation_keep(struct rmp_revocation *rev,
+				struct rmp_region *region)
+{
+	spin_lock(&rev->lock);
+	if (!rev->over) {
+		kref_get(&region->ref);
+		list_add_tail(&region->revoke_node, &rev->regions);
+	}
+	spin_unlock(&rev->lock);
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
+{
+	bool done = true;
 
 	if (killable)
-		done = wait_for_completion_killable_timeout(&rev->done,
-							    timeout) > 0;
+		done = !wait_for_completion_killable(&rev->done);
 	else
-		done = wait_for_completion_timeout(&rev->done, timeout);
-	kref_put(&rev->ref, rmp_revocation_free);
+		wait_for_completion(&rev->done);
+	rmp_revocation_put(rev);
 	return done;
 }
 
@@ -105,14 +145,17 @@ static struct rmp_revocation *rmp_revocation_begin(void)
 	/* Small, and unregistering must not fail. */
 	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
 	kref_init(&rev->ref);
+	rev->due = jiffies + rmp_revoke_wait();
 	init_completion(&rev->done);
 	INIT_LIST_HEAD(&rev->node);
+	spin_lock_init(&rev->lock);
+	INIT_LIST_HEAD(&rev->regions);
 	/* One for the loop itself: nobody must be the last one in the middle. */
 	atomic_set(&rev->pending, 1);
 	return rev;
 }
 
-typedef bool (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
+typedef void (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
 			   struct rmp_revocation *rev);
 
 static void rmp_revocation_ask(struct rmp_revocation *rev,
@@ -121,22 +164,25 @@ static void rmp_revocation_ask(struct rmp_revocation *rev,
 {
 	kref_get(&rev->ref);
 	atomic_inc(&rev->pending);
-	if (!ask(sub, region_id, rev))
-		rmp_revocation_answer(rev);
+	ask(sub, region_id, rev);
 }
 
 /* All are asked; NULL when they have answered on the spot. */
 static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
 {
-	if (!atomic_dec_and_test(&rev->pending))
+	rmp_revocation_count(rev);
+	if (!completion_done(&rev->done))
 		return rev;
-	kref_put(&rev->ref, rmp_revocation_free);
+	rmp_revocation_put(rev);
 	return NULL;
 }
 
-/* Asks all subscribers; NULL when all had answered on the spot. */
+/* Asks all subscribers about a region, or about all; NULL when all had answered on the
+ * spot. @keep: the region does not end before they did.
+ */
 static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
-					      u64 region_id, rmp_ask_fn ask)
+					      struct rmp_region *region,
+					      rmp_ask_fn ask, bool keep)
 {
 	struct rmp_subscriber *sub;
 	struct rmp_revocation *rev;
@@ -145,18 +191,22 @@ static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
 	if (list_empty(&segment->subscribers))
 		return NULL;
 	rev = rmp_revocation_begin();
+	if (keep)
+		rmp_revocation_keep(rev, region);
 	list_for_each_entry(sub, &segment->subscribers, node) {
 		if (sub->right)
-			rmp_revocation_ask(rev, sub, region_id, ask);
+			rmp_revocation_ask(rev, sub, region ? region->id : 0,
+					   ask);
 		cond_resched();
 	}
 	return rmp_revocation_asked(rev);
 }
 
+/* They are to let go of a region, or of all. */
 static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 u64 region_id)
+						 struct rmp_region *region)
 {
-	return rmp_segment_ask(segment, region_id, rmp_segment_ops->revoke);
+	return rmp_segment_ask(segment, region, rmp_segment_ops->revoke, region);
 }
 
 /* Subscribers may fetch keys anew. */
@@ -178,6 +228,8 @@ static void rmp_segment_free(struct kref *ref)
 	struct rmp_segment *segment = container_of(ref, struct rmp_segment, ref);
 
 	WARN_ON(!segment->dead || segment->nr_regions);
+	if (segment->ending)
+		rmp_revocation_put(segment->ending);
 	mtree_destroy(&segment->regions);
 	mutex_destroy(&segment->lock);
 	mutex_destroy(&segment->changing);
@@ -293,7 +345,12 @@ struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 	WRITE_ONCE(segment->dead, true);
 	rmp_segment_clear(segment);
 	segment->generation++;
-	rev = rmp_segment_revoke(segment, 0);
+	rev = rmp_segment_revoke(segment, NULL);
+	/* For who unregisters its regions before it is over. */
+	if (rev) {
+		kref_get(&rev->ref);
+		segment->ending = rev;
+	}
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_GONE);
 
 	mutex_lock(&rmp_segment_lock);
@@ -302,6 +359,17 @@ struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 	xa_erase(&rmp_segment_ids, segment->id);
 	mutex_unlock(&rmp_segment_lock);
 out:
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
+{
+	struct rmp_revocation *rev;
+
+	mutex_lock(&segment->lock);
+	rev = segment->ending;
+	segment->ending = NULL;
 	mutex_unlock(&segment->lock);
 	return rev;
 }
@@ -351,29 +419,26 @@ out:
 	return err;
 }
 
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 {
-	struct rmp_revocation *rev = NULL;
+	struct rmp_revocation *rev;
 
 	mutex_lock(&segment->lock);
-	if (!segment->nr_regions)
-		goto out;
-	if (!region) {
-		rmp_segment_clear(segment);
-	} else {
-		if (mtree_load(&segment->regions, region->offset) != region)
-			goto out;
+	if (segment->dead) {
+		/* It went with all others, of which perhaps not all peers let go. */
+		if (segment->ending)
+			rmp_revocation_keep(segment->ending, region);
+	} else if (mtree_load(&segment->regions, region->offset) == region) {
 		rmp_segment_take_out(segment, region);
 		segment->nr_regions--;
 		segment->size = rmp_segment_end(segment);
+		segment->generation++;
+		rev = rmp_segment_revoke(segment, region);
+		if (rev)
+			rmp_revocation_put(rev);
+		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 	}
-	segment->generation++;
-	rev = rmp_segment_revoke(segment, region ? region->id : 0);
-	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
-out:
 	mutex_unlock(&segment->lock);
-	return rev;
 }
 
 int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *rights,
@@ -449,7 +514,8 @@ struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 	/* Else it was revoked meanwhile. */
 	if (mtree_load(&segment->regions, region->offset) == region) {
 		segment->generation++;
-		rev = rmp_segment_ask(segment, region->id, rmp_segment_ops->rekey);
+		rev = rmp_segment_ask(segment, region, rmp_segment_ops->rekey,
+				      false);
 	}
 	mutex_unlock(&segment->lock);
 	return rev;

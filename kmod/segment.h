@@ -12,7 +12,7 @@
 
 /* Published segments of one file. */
 #define RMP_SEGMENTS_MAX	1024
-/* How long peers get to let go of keys, in jiffies. */
+/* How long peers get to let go of keys, in jiffies; then they are cut off. */
 unsigned long rmp_revoke_wait(void);
 
 /**
@@ -28,6 +28,7 @@ unsigned long rmp_revoke_wait(void);
  * @nr_regions: how many
  * @size: end of the last region
  * @subscribers: of &struct rmp_subscriber.node
+ * @ending: once @dead: who has to let go of all of it, or NULL
  * @rights: who may open it; NULL: everybody
  * @pid: of the owner, for dumps
  * @uid: of the owner
@@ -44,6 +45,7 @@ struct rmp_segment {
 	u32 nr_regions;
 	u64 size;
 	struct list_head subscribers;
+	struct rmp_revocation *ending;
 	struct rmp_rights *rights;
 	struct pid *pid;
 	kuid_t uid;
@@ -69,17 +71,29 @@ struct rmp_subscriber {
 };
 
 /**
- * struct rmp_revocation - waiting for peers to let go of keys
- * @ref: the waiter and each subscriber that was asked
+ * struct rmp_revocation - peers are to let go of keys
+ * @ref: who may wait, the segment that is its @ending, each subscriber that was asked
+ * @due: jiffies: who has not answered by then is cut off
  * @pending: subscribers that did not answer yet
  * @done: completed by the last of them
  * @node: for the waiter, to keep several
+ * @lock: guards the rest; a leaf
+ * @regions: of &struct rmp_region.revoke_node: each with a reference, which the last
+ *	answer gives back
+ * @over: it was given
+ *
+ * Ends by itself, whether anybody waits or not: a peer answers, is cut off, or loses
+ * its session.
  */
 struct rmp_revocation {
 	struct kref ref;
+	unsigned long due;
 	atomic_t pending;
 	struct completion done;
 	struct list_head node;
+	spinlock_t lock;	/* of the rest */
+	struct list_head regions;
+	bool over;
 };
 
 /**
@@ -87,8 +101,8 @@ struct rmp_revocation {
  * @changed: regions were added, or are stale: peers may fetch the new keys
  * @revoke: the peer must let go of region @region_id (0: of all) and then
  *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
- *	is lost. Returns false when the peer is lost already: then the answer
- *	is taken as given.
+ *	is lost, or was cut off since it did not let go until @rev->due: when
+ *	nothing of it can reach memory here any more
  * @rekey: the keys of region @region_id are void, others are there to be fetched, and the
  *	peer must end what is in flight with them; or, with 0, it may not use the segment
  *	any more. @rev as for @revoke
@@ -99,9 +113,9 @@ struct rmp_revocation {
  */
 struct rmp_segment_ops {
 	void (*changed)(struct rmp_subscriber *sub);
-	bool (*revoke)(struct rmp_subscriber *sub, u64 region_id,
+	void (*revoke)(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev);
-	bool (*rekey)(struct rmp_subscriber *sub, u64 region_id,
+	void (*rekey)(struct rmp_subscriber *sub, u64 region_id,
 		      struct rmp_revocation *rev);
 	void (*event)(struct rmp_segment *segment, u32 event);
 };
@@ -120,10 +134,13 @@ bool rmp_name_valid(const char name[RMPOOL_NAME_MAX]);
  */
 struct rmp_segment *rmp_segment_create(const char *name);
 /* Takes the name away and revokes all keys; regions become local ones. Does
- * not wait; the caller may wait for the revocation with rmp_revocation_wait().
- * NULL is returned when nobody has to be waited for. Keeps the reference.
+ * not wait; the caller may wait for the revocation with rmp_revocation_wait(), or
+ * gives it back. NULL is returned when nobody has to be waited for. Keeps the
+ * reference.
  */
 struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment);
+/* By region.c: what a deleted segment has to wait for, once; then the caller's. */
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment);
 void rmp_segment_put(struct rmp_segment *segment);
 
 /* By region.c. Offset is a value or RMPOOL_OFFSET_NEXT, and is set to the one
@@ -131,11 +148,11 @@ void rmp_segment_put(struct rmp_segment *segment);
  */
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset);
-/* Takes regions out and asks the subscribers to let go of them. NULL region:
- * all. NULL is returned when nobody has to be waited for.
+/* Takes a region out and asks the subscribers to let go of it. Does not wait: a
+ * reference of the region is kept until all did, or were cut off; also when it went
+ * with its segment before.
  */
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region);
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region);
 
 /* By allow.c, with @changing held. Puts @rights, which is the segment's then, in the place
  * of those there are. *@lost: what somebody may not do any more. *@rev: to be waited for,
@@ -159,11 +176,12 @@ void rmp_segment_changed(struct rmp_segment *segment);
 /* A device came or went, and with it keys of all regions. */
 void rmp_segments_changed(void);
 
-/* Waits until all answered or the time (jiffies) is over; true when all did.
- * Gives the reference back. @killable: give up at a fatal signal.
+/* Waits until all let go, and gives the reference back. @killable: gives up at a
+ * fatal signal (false).
  */
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable);
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable);
+void rmp_revocation_put(struct rmp_revocation *rev);
+/* For one subscriber, which has let go. Process context. */
 void rmp_revocation_answer(struct rmp_revocation *rev);
 
 /* By control.c. Finds by name and adds @sub, whose peer is set; -ENOENT, -EACCES. */

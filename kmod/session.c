@@ -299,6 +299,7 @@ static struct rmp_session *session_alloc(struct rmp_peer *peer, bool initiator)
 	rmp_peer_hold(peer);
 	s->peer = peer;
 	s->initiator = initiator;
+	INIT_LIST_HEAD(&s->accepting);
 	rmp_control_init(&s->ctl, &session_ops);
 	rmp_export_init(s);
 	return s;
@@ -484,6 +485,7 @@ static unsigned long session_maintain(struct rmp_session *s)
 	rmp_peer_unlock(peer);
 
 	if (s->live && !READ_ONCE(s->broken)) {
+		rmp_revoke_enforce(s);
 		rails = rmp_rails_maintain(s);
 		if (rails)
 			next = min(next, rails);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The world of the rooms that know peers: peer.c, session.c, rails.c, rsegment.c,
- * export.c and segment.c are the real ones, what they stand on is played here:
+ * export.c, revoke.c and segment.c are the real ones, what they stand on is played here:
  * connections, control channels, devices, the node, the data rooms. The test is
  * the other node: it answers connects, hands in requests and messages, and
  * looks at what was sent. All that goes over the wire is encoded and decoded.
@@ -26,6 +26,7 @@
 #include "pairing.c"
 #include "rsegment.c"
 #include "export.c"
+#include "revoke.c"
 #include "segment.c"
 #include "rights.c"
 #include "keycache.c"
@@ -394,6 +395,17 @@ u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
 bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
 {
 	return rmp_region_rkey(region, dev_index, 0);
+}
+
+/* One reference is always the test's. */
+static void region_released(struct kref *ref)
+{
+	WARN_ON(true);
+}
+
+void rmp_region_put(struct rmp_region *region)
+{
+	kref_put(&region->ref, region_released);
 }
 
 /* ---------------------------------------------------------------- the node */

@@ -6,6 +6,7 @@
  * peers were told of (rekey.c). What they call is played by region_world.h; page sizes
  * and limits of devices: pages_test.c.
  */
+#include <linux/sched/task.h>
 #include "region_world.h"
 
 static void device_come(struct kunit *test, u32 index, u32 chunk_pages)
@@ -337,6 +338,7 @@ static int delete(void *arg)
 {
 	struct deletion *d = arg;
 
+	allow_signal(SIGKILL);
 	d->result = rmp_region_del(&world.mem, d->handle);
 	complete(&d->done);
 	return 0;
@@ -373,6 +375,119 @@ static void test_waits_for_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.pinned, 0);
 }
 
+static struct rmp_region *revoked(struct kunit *test)
+{
+	unsigned long end = jiffies + 20 * HZ;
+	struct rmp_region *region;
+
+	/* Pairs with the release in rmp_segment_remove(). */
+	while (!(region = smp_load_acquire(&world.kept)) && time_before(jiffies, end))
+		cond_resched();
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	return region;
+}
+
+/* Unregistering ends when peers have let go, not before. Who is killed meanwhile leaves
+ * it to them: all of it happens as well.
+ */
+static void waits_for_peers(struct kunit *test, bool killed)
+{
+	struct rmpool_region_add arg = {
+		.addr = BASE, .length = PAGE_SIZE, .offset = RMPOOL_OFFSET_NEXT,
+		.access = RMPOOL_ACCESS_ALL,
+	};
+	struct deletion d = { .result = -1 };
+	unsigned long end = jiffies + 20 * HZ;
+	struct rmp_region *region;
+	struct task_struct *task;
+
+	device_come(test, 0, 1);
+	world.held = true;
+	KUNIT_ASSERT_EQ(test, rmp_region_add(&world.mem, &arg, &world.segment), 0);
+	d.handle = arg.handle;
+	init_completion(&d.done);
+	task = kthread_create(delete, &d, "rmp_delete");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	region = revoked(test);
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&d.done, HZ / 5));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 1, 0)), -EFAULT);
+	KUNIT_EXPECT_EQ(test, world.pinned, 1);
+	KUNIT_EXPECT_EQ(test, world.mrs, 1);
+	if (killed) {
+		send_sig(SIGKILL, task, 1);
+		wait_for_completion(&d.done);
+		KUNIT_EXPECT_EQ(test, d.result, -EINTR);
+		KUNIT_EXPECT_EQ(test, world.pinned, 1);
+		KUNIT_EXPECT_EQ(test, world.mrs, 1);
+	}
+	rmp_region_put(region);
+	if (!killed) {
+		wait_for_completion(&d.done);
+		KUNIT_EXPECT_EQ(test, d.result, 0);
+		/* All is given back when it returns. */
+		KUNIT_EXPECT_EQ(test, world.pinned, 0);
+		KUNIT_EXPECT_EQ(test, world.charged, 0);
+	}
+	while (atomic_read(&world.mem.nr) && time_before(jiffies, end))
+		cond_resched();
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.mrs, 0);
+	put_task_struct(task);
+}
+
+static void test_waits_for_peers(struct kunit *test)
+{
+	waits_for_peers(test, false);
+}
+
+static void test_killed(struct kunit *test)
+{
+	waits_for_peers(test, true);
+}
+
+static int end_of_file(void *arg)
+{
+	struct deletion *d = arg;
+
+	rmp_memory_kill(&world.mem);
+	rmp_region_del_all(&world.mem);
+	complete(&d->done);
+	return 0;
+}
+
+/* The end of a file waits for peers as well, for all of a segment at once. */
+static void test_end_of_file(struct kunit *test)
+{
+	struct rmpool_region_add arg = {
+		.addr = BASE, .length = PAGE_SIZE, .offset = RMPOOL_OFFSET_NEXT,
+		.access = RMPOOL_ACCESS_ALL,
+	};
+	struct rmp_revocation rev = {};
+	struct deletion d = {};
+	struct task_struct *task;
+	u32 i;
+
+	device_come(test, 0, 1);
+	for (i = 0; i < 3; i++) {
+		arg.offset = RMPOOL_OFFSET_NEXT;
+		KUNIT_ASSERT_EQ(test, rmp_region_add(&world.mem, &arg, &world.segment), 0);
+	}
+	init_completion(&rev.done);
+	world.ending = &rev;
+	init_completion(&d.done);
+	task = kthread_run(end_of_file, &d, "rmp_end");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&d.done, HZ / 5));
+	KUNIT_EXPECT_EQ(test, world.pinned, 3);
+	KUNIT_EXPECT_EQ(test, world.mrs, 3);
+	complete_all(&rev.done);
+	wait_for_completion(&d.done);
+	KUNIT_EXPECT_EQ(test, world.pinned, 0);
+	KUNIT_EXPECT_EQ(test, world.revoked, 0);
+}
+
 /* Each once, and what is unknown is told; others stay. */
 static void test_del_many(struct kunit *test)
 {
@@ -386,7 +501,7 @@ static void test_del_many(struct kunit *test)
 						 &dels[i].handle), 0);
 	dels[4].handle = dels[1].handle;
 	dels[5].handle = ~0U;
-	KUNIT_EXPECT_EQ(test, rmp_region_del_many(&world.mem, dels + 1, 5, jiffies), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_del_many(&world.mem, dels + 1, 5), 0);
 	for (i = 1; i < 6; i++)
 		KUNIT_EXPECT_EQ(test, dels[i].status, i < 4 ? 0 : -ENOENT);
 	KUNIT_EXPECT_EQ(test, world.pinned, 1);
@@ -551,7 +666,7 @@ static void expect_other_keys(struct kunit *test, const struct rmp_region *regio
 
 static int rekey(struct rmp_rekeyed *done, u32 access)
 {
-	return rmp_segment_rekey_all(&world.segment, access, jiffies, done);
+	return rmp_segment_rekey_all(&world.segment, access, done);
 }
 
 static struct rmp_mapping *in_use;
@@ -696,6 +811,9 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_stuck),
 	KUNIT_CASE(test_full_driver),
 	KUNIT_CASE(test_waits_for_requests),
+	KUNIT_CASE(test_waits_for_peers),
+	KUNIT_CASE(test_killed),
+	KUNIT_CASE(test_end_of_file),
 	KUNIT_CASE(test_del_many),
 	KUNIT_CASE(test_limit),
 	KUNIT_CASE(test_stale),

@@ -51,6 +51,9 @@ static struct {
 	u32 dma;
 	u32 segment_refs;
 	u32 revoked;
+	bool held;		/* peers do not let go of what is revoked */
+	struct rmp_region *kept;	/* the last of it, until peers_let_go() */
+	struct rmp_revocation *ending;	/* what the segment has to wait for */
 	u32 rekeyed;
 	/* peers are asked to let go of the old keys of a region */
 	void (*asked)(struct rmp_region *region);
@@ -367,11 +370,14 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	return ret;
 }
 
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 {
 	tally(&world.revoked, 1);
-	return NULL;
+	if (!world.held)
+		return;
+	kref_get(&region->ref);
+	/* Pairs with the look of the test at it. */
+	smp_store_release(&world.kept, region);
 }
 
 u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
@@ -400,14 +406,18 @@ struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 	return NULL;
 }
 
-unsigned long rmp_revoke_wait(void)
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
 {
-	return 2 * HZ;
+	return xchg(&world.ending, NULL);
 }
 
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
+void rmp_revocation_put(struct rmp_revocation *rev)
 {
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
+{
+	wait_for_completion(&rev->done);
 	return true;
 }
 

@@ -693,7 +693,7 @@ static void test_too_many_to_answer(struct kunit *test)
 	struct rmp_peer *peer = peer_make(test, "b", 1);
 
 	go_ready(test, peer, 1);
-	atomic_set(&peer->session->acks, RMP_REVOKES_MAX);
+	atomic_set(&peer->session->acks, 4 * RMP_REVOKES_MAX);
 	KUNIT_EXPECT_EQ(test, say_revoke(test, peer, 1, 7, 1), -EPROTO);
 	want_no_more(peer);
 	world_settle(test);

@@ -149,7 +149,10 @@ int rmpool_register_dmabuf(struct rmpool *pool, int fd, uint64_t start, void *ad
 			   uint32_t segment, uint64_t offset, uint32_t *region,
 			   uint64_t *placed);
 
-/* Returns when no peer and no device uses the memory any more. */
+/*
+ * Returns when no peer and no device uses the memory any more, and it is unpinned. A peer
+ * that does not let go of it in the module's revoke_wait_ms has its queue pairs closed.
+ */
 int rmpool_unregister(struct rmpool *pool, uint32_t region);
 
 /*

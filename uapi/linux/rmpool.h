@@ -281,8 +281,7 @@ struct rmpool_allow_entry {
  * When it returns, what was withdrawn is gone. A peer may remember keys that it was told,
  * so all regions that it could reach so have got other ones; those who still may were
  * told these, and go on with their requests. Peers that do not let go of the old keys in
- * time (module parameter revoke_wait_ms, as for REGION_DEL) lose their connection when
- * they use them. Devices check the access of the region; that a peer only uses the part
+ * time (module parameter revoke_wait_ms, as for REGION_DEL) lose their queue pairs. Devices check the access of the region; that a peer only uses the part
  * that the list allows is up to its own module.
  *
  * Errors: EINVAL (malformed entry, among others), EEXIST (a name twice), E2BIG (@nr above
@@ -407,8 +406,8 @@ struct rmpool_region_add_many {
  * @failed: out: how many of those are unknown
  * @error: out
  *
- * As REGION_DEL for each, but peers and devices are waited for together, and for
- * the peers of all of them no longer than for one.
+ * As REGION_DEL for each, but peers and devices are waited for together, and a
+ * silent peer is waited for once.
  *
  * Errors: EINVAL, E2BIG (@nr above the limit), EFAULT, ENOMEM, EINTR.
  */
