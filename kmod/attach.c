@@ -28,7 +28,8 @@
  * Locking: rmp_map_lock guards rmp_map_devices and rmp_region.attached, and
  * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Who adds to
  * the mappings of an attached region, or destroys one, holds rmp_late_lock: the
- * device events, serialised by device.c, and a maker that has to catch up with them.
+ * device events, serialised by device.c, a maker that has to catch up with them, and
+ * rekey.c, which puts mappings with other keys in the place of those that are there.
  *
  * Lifetime: readers of maps[] in any context use RCU. A mapping that is taken
  * back from a live region is destroyed a grace period later, with a reference
@@ -251,7 +252,7 @@ static struct rmp_device *rmp_map_device(const struct rmp_region *region,
 	return dev;
 }
 
-static void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
+void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
 {
 	if (!rmp_mapping_destroy(map))
 		region->stuck = true;
@@ -322,6 +323,46 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index,
 	err = rmp_mapping_fill(map, region, owner, &ignored);
 	err = rmp_map_publish(region, map, err);
 	return err == -EAGAIN ? 0 : err;
+}
+
+void rmp_maps_lock(void)
+{
+	mutex_lock(&rmp_late_lock);
+}
+
+void rmp_maps_unlock(void)
+{
+	mutex_unlock(&rmp_late_lock);
+}
+
+bool rmp_map_replace(struct rmp_region *region, struct rmp_mapping *old,
+		     struct rmp_mapping *new)
+{
+	u32 index = old->dev->index;
+	bool replaced;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	spin_lock(&rmp_map_lock);
+	replaced = region->maps[index] == old &&
+		   rmp_map_devices[index] == old->dev;
+	if (replaced)
+		/* Readers see it complete. */
+		smp_store_release(&region->maps[index], new);
+	spin_unlock(&rmp_map_lock);
+	return replaced;
+}
+
+int rmp_region_map_again(struct rmp_region *region)
+{
+	int err = 0;
+	u32 i;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		err = rmp_region_map_late(region, i, NULL) ?: err;
+	return err;
 }
 
 static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)

@@ -20,6 +20,21 @@ void rmp_region_lost(struct rmp_region *region);
 /* When its last reference is gone; sets @stuck if a device kept its memory. */
 void rmp_region_detach(struct rmp_region *region);
 
+/* By rekey.c, which changes the mappings of attached regions as well; mutually exclusive
+ * with all others who do. Sleeps.
+ */
+void rmp_maps_lock(void);
+void rmp_maps_unlock(void);
+/* Locked: @new, or none, takes the place of @old, if that is still there and its device
+ * is not going. The caller destroys @old when readers of before are done.
+ */
+bool rmp_map_replace(struct rmp_region *region, struct rmp_mapping *old,
+		     struct rmp_mapping *new);
+/* Locked: destroys a mapping that is in no region's table. */
+void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map);
+/* Locked: maps a region where it is not; the first error. */
+int rmp_region_map_again(struct rmp_region *region);
+
 /* By region.c: the first region from @id on, referenced; @id is then where it
  * was. Regions that are still being made are among them.
  */

@@ -36,6 +36,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include "allow.h"
 #include "chardev.h"
 #include "pin.h"
 #include "register.h"
@@ -358,6 +359,11 @@ static int ioc_segment_delete(struct rmp_file *file, void *arg)
 	return h->flags ? -EINVAL : segment_delete(file, h->handle);
 }
 
+static int ioc_segment_allow(struct rmp_file *file, void *arg)
+{
+	return rmp_allow(file, arg);
+}
+
 static void undo_segment_create(struct rmp_file *file, const void *arg)
 {
 	const struct rmpool_segment_create *create = arg;
@@ -557,6 +563,7 @@ static const struct rmp_ioctl rmp_ioctls[] = {
 	/* What these made or ended is told in the arrays. */
 	RMP_IOCTL(REGION_ADD_MANY, ioc_region_add_many),
 	RMP_IOCTL(REGION_DEL_MANY, ioc_region_del_many),
+	RMP_IOCTL(SEGMENT_ALLOW, ioc_segment_allow),
 };
 
 /* Large enough for each of the structures. */
@@ -574,6 +581,7 @@ union rmp_ioctl_arg {
 	struct rmpool_cancel cancel;
 	struct rmpool_region_add_many region_add_many;
 	struct rmpool_region_del_many region_del_many;
+	struct rmpool_segment_allow segment_allow;
 };
 
 static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)

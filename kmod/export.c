@@ -7,7 +7,8 @@
  * answers by fetching keys; many changes in a row are told once. Keys are told
  * in pages, as the peer asks for them, in order of offset. A revocation is told
  * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
- * uses the region: see revoke.c.
+ * uses the region: see revoke.c. REKEY says that a region has other keys, and
+ * WITHDRAWN that the peer may not use the segment any more: both are answered likewise.
  *
  * Locking: s->export_lock (mutex) guards exports. Order: segment->lock, then
  * s->export_lock; segment.c calls us with the former held.
@@ -34,6 +35,7 @@ struct rmp_export {
 	struct list_head node;		/* once it is out of the session */
 	struct rmp_session *session;
 	bool changed;
+	bool withdrawn;			/* under the session's export_lock */
 };
 
 /* Out of the session. */
@@ -84,6 +86,7 @@ static void export_changed_work(struct work_struct *work)
 	}
 	msg->type = RMP_MSG_KEYS_CHANGED;
 	mutex_lock(&s->export_lock);
+	list_splice_init(&s->withdrawn, &dead);
 	xa_for_each(&s->exports, id, ex) {
 		cond_resched();
 		if (!xchg(&ex->changed, false))
@@ -102,14 +105,13 @@ static void export_changed_work(struct work_struct *work)
 	exports_free(&dead);
 }
 
-void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
-		       struct rmp_revocation *rev)
+static void export_tell(struct rmp_export *ex, u8 type, u64 region_id,
+			struct rmp_revocation *rev)
 {
-	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
 	struct rmp_session *s = ex->session;
 	int ret;
 
-	ret = rmp_revoke_send(s, sub->segment->id, region_id, rev);
+	ret = rmp_revoke_send(s, type, ex->sub.segment->id, region_id, rev);
 	/* It must let go all the same: end the session. */
 	if (ret == -ENOSPC) {
 		pr_warn_ratelimited("peer %s leaves %u revocations unanswered\n",
@@ -121,9 +123,37 @@ void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 	} else if (ret) {
 		rmp_session_break(s, ret, RMPOOL_REASON_NONE);
 	}
+}
+
+void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
+		       struct rmp_revocation *rev)
+{
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+
+	export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
 		rmp_export_changed(sub);
+}
+
+void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
+		      struct rmp_revocation *rev)
+{
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+	struct rmp_session *s = ex->session;
+
+	if (region_id) {
+		export_tell(ex, RMP_MSG_REKEY, region_id, rev);
+		return;
+	}
+	export_tell(ex, RMP_MSG_WITHDRAWN, 0, rev);
+	/* Out at once: the peer may get its right back, and open the segment anew. */
+	mutex_lock(&s->export_lock);
+	ex->withdrawn = true;
+	if (xa_load(&s->exports, sub->segment->id) == ex)
+		list_add(&export_take(s, sub->segment->id)->node, &s->withdrawn);
+	mutex_unlock(&s->export_lock);
+	queue_work(rmp_wq, &s->changed_work);
 }
 
 /* ----------------------------------------------------------- open and close */
@@ -140,6 +170,7 @@ static int export_add(struct rmp_session *s, const char *name,
 	if (!ex)
 		return -ENOMEM;
 	ex->session = s;
+	ex->sub.peer = s->peer->name;
 	ret = rmp_segment_subscribe(name, &ex->sub);
 	if (ret) {
 		kfree(ex);
@@ -150,6 +181,8 @@ static int export_add(struct rmp_session *s, const char *name,
 	mutex_lock(&s->export_lock);
 	if (xa_load(&s->exports, seg->id)) {
 		ret = 0;
+	} else if (ex->withdrawn) {
+		ret = -EACCES;
 	} else if (s->nr_exports >= RMP_EXPORTS_MAX) {
 		ret = -ENOSPC;
 	} else {
@@ -169,6 +202,16 @@ static int export_add(struct rmp_session *s, const char *name,
 	else
 		*out = seg;
 	return ret;
+}
+
+static bool export_there(struct rmp_session *s, u32 segment)
+{
+	bool there;
+
+	mutex_lock(&s->export_lock);
+	there = xa_load(&s->exports, segment);
+	mutex_unlock(&s->export_lock);
+	return there;
 }
 
 static int export_open(struct rmp_session *s,
@@ -199,10 +242,15 @@ static int export_open(struct rmp_session *s,
 			/* Perhaps before the export was on the list. */
 			queue_work(rmp_wq, &s->changed_work);
 			ret = -ENOENT;
+		} else if (!export_there(s, seg->id)) {
+			/* Withdrawn since, and the peer did not know of it yet. */
+			ret = -EACCES;
 		}
 	}
 	if (ret == -ENOENT) {
 		info->status = RMPOOL_REASON_SEGMENT_UNKNOWN;
+	} else if (ret == -EACCES) {
+		info->status = RMPOOL_REASON_NOT_ALLOWED;
 	} else if (ret) {
 		info->status = RMPOOL_REASON_OPENS;
 	} else {
@@ -246,9 +294,11 @@ static bool keys_write_bare(struct rmp_keys_writer *w, struct rmp_wire_keys *run
 	return rmp_keys_open(w, run) > 0;
 }
 
-/* Writes the keys of one region from the cursor on. True: all written. */
+/* Writes the keys of one region from the cursor on, for a peer with @right. True: all
+ * written.
+ */
 static bool keys_write_region(struct rmp_keys_writer *w,
-			      const struct rmp_region *region,
+			      struct rmp_region *region, u32 right,
 			      struct rmp_wire_cursor *at)
 {
 	struct rmp_wire_keys run = {
@@ -257,8 +307,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 		.length = region->length,
 		.iova = region->iova,
 		.iova_base = region->iova_base,
-		.access = region->access & (RMPOOL_ACCESS_REMOTE_READ |
-					    RMPOOL_ACCESS_REMOTE_WRITE),
+		.access = region->access & right,
 		.chunk_shift = region->chunk_shift,
 	};
 	bool any = at->device || at->chunk;
@@ -281,6 +330,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 			if (!room)
 				return false;
 			room = min(room, run.nr);
+			region->told = true;
 			for (i = 0; i < room; i++)
 				rmp_keys_add(w, rmp_region_rkey(region,
 								at->device,
@@ -295,7 +345,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 
 /* seg->lock held. */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
-		       const struct rmp_wire_cursor *from,
+		       u32 right, const struct rmp_wire_cursor *from,
 		       struct rmp_msg_keys *keys)
 {
 	struct rmp_wire_cursor at = *from;
@@ -309,7 +359,7 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 			at.device = 0;
 			at.chunk = 0;
 		}
-		if (!keys_write_region(w, region, &at)) {
+		if (!keys_write_region(w, region, right, &at)) {
 			keys->last = 0;
 			keys->next = at;
 			/* The cursor's region is an offset of the segment. */
@@ -326,6 +376,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	struct rmp_segment *seg = NULL;
 	struct rmp_export *ex;
 	void *buf;
+	u32 right;
 	int ret;
 
 	buf = kzalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
@@ -346,7 +397,10 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	keys.last = 1;
 	if (seg) {
 		mutex_lock(&seg->lock);
-		keys_write(&w, seg, &m->from, &keys);
+		/* None: it is told so just now, and this is as if it had not opened it. */
+		right = rmp_rights_of(seg->rights, s->peer->name);
+		if (right)
+			keys_write(&w, seg, right, &m->from, &keys);
 	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {
@@ -385,6 +439,7 @@ void rmp_export_init(struct rmp_session *s)
 {
 	mutex_init(&s->export_lock);
 	xa_init(&s->exports);
+	INIT_LIST_HEAD(&s->withdrawn);
 	rmp_revoke_init(s);
 	INIT_WORK(&s->changed_work, export_changed_work);
 }
@@ -396,6 +451,7 @@ void rmp_export_destroy(struct rmp_session *s)
 	unsigned long id;
 
 	mutex_lock(&s->export_lock);
+	list_splice_init(&s->withdrawn, &exports);
 	xa_for_each(&s->exports, id, ex) {
 		list_add(&export_take(s, id)->node, &exports);
 		cond_resched();

@@ -8,5 +8,7 @@
 void rmp_export_changed(struct rmp_subscriber *sub);
 void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev);
+void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
+		      struct rmp_revocation *rev);
 
 #endif /* RMP_EXPORT_H */

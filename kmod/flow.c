@@ -11,7 +11,9 @@
  *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
  * parked, so that it does not stand before others. Whoever makes a way, or may
- * have made one, says so by rmp_flow_kick(): what is parked is then queued again.
+ * have made one, says so by rmp_flow_kick(): what is parked is then queued again. So is
+ * a request whose keys the peer has replaced, while slices of it are in flight with the
+ * old ones: the last of these queues it again.
  *
  * What was on a queue pair that died comes back to its request in pieces
  * (repeat.c), and goes before the rest of it.
@@ -73,11 +75,38 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status)
 	return rmp_flow_stop(req, status);
 }
 
+/* flow->lock held. Where the peer has replaced the keys of its region, the request goes
+ * over to what has the new ones. It acknowledges that nothing is in flight with the old
+ * ones, so not before its slices have ended: false until then. What a dead queue pair
+ * carried has ended: a packet of that which is late finds that its key is gone.
+ */
+static bool request_renew(struct rmp_request *req)
+{
+	struct rmp_rregion *old, *next;
+
+	/* Pairs with rmp_keycache_renew(). */
+	while ((next = smp_load_acquire(&req->rr->next))) {
+		if (req->posted)
+			return false;
+		old = req->rr;
+		rmp_rregion_hold(next);
+		req->rr = next;
+		rmp_rregion_put(old);
+	}
+	return true;
+}
+
 /* The end of a session takes all keys as well, but after all its rails. */
 s32 rmp_flow_blocked(const struct rmp_request *req)
 {
+	u32 access = req->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
+						RMPOOL_ACCESS_REMOTE_READ;
+
 	if (READ_ONCE(req->region->dead) || rmp_region_stale(req->region))
 		return -ESTALE;
+	/* It was allowed when the request came. */
+	if (access & ~READ_ONCE(req->rr->access))
+		return -EACCES;
 	if (READ_ONCE(req->rr->revoked) || READ_ONCE(req->rr->stale))
 		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
 							       -ENOTCONN;
@@ -144,6 +173,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	u64 local, remote, local_rest, remote_rest, local_pos, remote_pos, left;
 	struct rmp_piece *piece = rmp_repeat_next(req);
 	u32 mask = 0, rail, q, lkey, rkey;
+	struct rmp_mapping *map;
 	struct rmp_slice *slice;
 	struct rmp_qp *qp;
 
@@ -160,22 +190,26 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
-				      local_pos, &local, &lkey);
+	local_rest = rmp_region_use(req->region, qp->rail->dev->index,
+				    local_pos, &local, &lkey, &map);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 remote_pos, &remote, &rkey);
 	/* The peer may have taken the keys of a device back since the look above. */
 	if (!local_rest || !remote_rest) {
+		rmp_region_unuse(map);
 		*nowhere = true;
 		return false;
 	}
 	if (req->stage)
 		local_rest = rmp_stage_rest(req->stage, local_pos, local_rest);
 	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
+	if (WARN_ON_ONCE(!slice)) {
+		rmp_region_unuse(map);
 		return false;
+	}
 
 	slice->req = req;
+	slice->map = map;
 	slice->pos = local_pos;
 	slice->tries = piece ? piece->tries : 0;
 	slice->len = rmp_slice_length(left, local_rest, remote_rest,
@@ -199,6 +233,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 		req->left -= slice->len;
 	}
 	req->inflight++;
+	req->posted++;
 	if (!req->left && !rmp_repeat_next(req))
 		list_del_init(&req->queue);
 	if (list_empty(&qp->touched)) {
@@ -222,6 +257,12 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 					       struct rmp_request, queue);
 		if (!req)
 			break;
+		if (!request_renew(req)) {
+			/* The last of its slices puts it back. */
+			list_move_tail(&req->queue, &flow->parked[class]);
+			--*budget;
+			continue;
+		}
 		status = rmp_flow_blocked(req);
 		if (status) {
 			if (rmp_flow_abandon(req, status))
@@ -334,9 +375,12 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 	bool ended;
 
 	rmp_sched_credit(&qp->flow->rails[qp->rail->index], &qp->s, slice->len);
+	rmp_region_unuse(slice->map);
+	slice->map = NULL;
 	slice->req = NULL;
 	list_move(&slice->node, &qp->free);
 	req->inflight--;
+	req->posted--;
 	if (status == IB_WC_SUCCESS) {
 		if (!req->stage ||
 		    !rmp_stage_arrived(req, slice->sge.addr, slice->len))
@@ -349,6 +393,12 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		ended = !list_empty(&req->active) && rmp_flow_idle(req);
 	else	/* What is not posted is not worth posting any more. */
 		ended = rmp_flow_abandon(req, status_of(status));
+	/* See request_renew(). What is left may wait for the peer, so it lets go now. */
+	if (!ended && !req->posted && READ_ONCE(req->rr->next)) {
+		request_renew(req);
+		if (!list_empty(&req->queue))
+			list_move_tail(&req->queue, &qp->flow->queue[req->prio]);
+	}
 	if (ended)
 		list_add_tail(&req->done_node, done);
 }
@@ -412,8 +462,13 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 		      unsigned long *next)
 {
 	bool overdue = time_after_eq(jiffies, req->deadline);
-	s32 status = overdue ? -ETIMEDOUT : rmp_flow_blocked(req);
+	s32 status;
 
+	/* What only waits for the peer (repeat.c), or is only copied (staging.c), lets go
+	 * of old keys as well.
+	 */
+	request_renew(req);
+	status = overdue ? -ETIMEDOUT : rmp_flow_blocked(req);
 	if (!status ||
 	    (!overdue && !req->left && list_empty(&req->pieces))) {
 		/* Not overdue, and nothing more to post: it ends by itself, unless

@@ -30,7 +30,7 @@ struct rmp_hold;
  * @file: referenced
  * @peer: referenced, and so @flow lives
  * @region: referenced
- * @rr: referenced
+ * @rr: referenced; another takes its place when its keys are replaced; flow->lock
  * @stage: where its bytes are copied through, or NULL; then @region is the pool's
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
@@ -39,6 +39,7 @@ struct rmp_hold;
  * @pieces: what dead queue pairs carried, see repeat.h; flow->lock
  * @inflight: slices with a queue pair, and who else holds it: pieces that are being
  *	copied, a copier who will add to it, a report on its way
+ * @posted: of those, slices, from when they are cut
  * @attempts: slices that were posted again
  * @status: 0 or the first error
  * @deadline: jiffies
@@ -64,6 +65,7 @@ struct rmp_request {
 	struct list_head pieces;
 	u32 index;
 	u32 inflight;
+	u32 posted;
 	u64 local_pos;
 	u64 remote_pos;
 	u64 left;
@@ -116,12 +118,15 @@ struct rmp_qp;
  * @node: in the QP's list of free ones, its chain, or those posted
  * @pos: of its first byte in the local region
  * @tries: how often these bytes were posted before
+ * @map: of the local region, which stays while this is with the device; NULL: it does so
+ *	by itself
  */
 struct rmp_slice {
 	struct list_head node;
 	struct rmp_qp *qp;
 	struct rmp_request *req;
 	u64 pos;
+	struct rmp_mapping *map;
 	u32 len;
 	u32 tries;
 	struct ib_cqe cqe;

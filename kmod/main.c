@@ -59,6 +59,7 @@ static const struct rmp_device_ops device_ops = {
 static const struct rmp_segment_ops segment_ops = {
 	.changed = rmp_export_changed,
 	.revoke = rmp_export_revoke,
+	.rekey = rmp_export_rekey,
 	.event = rmp_netlink_segment_event,
 };
 

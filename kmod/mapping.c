@@ -536,8 +536,8 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 	else if (map->link)
 		rmp_dmabuf_abandon(map->link);
 	rmp_device_put(map->dev);
-	/* Dumps may still read its counts. */
-	kvfree_rcu(map, rcu);
+	/* Dumps may still read its counts, and slices give it back. */
+	rmp_region_unuse(map);
 	return safe;
 }
 
@@ -552,6 +552,7 @@ struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
 		       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
+	atomic_set(&map->users, 1);
 	map->access = rmp_mapping_access(region, dev);
 	map->dir = map->access & IB_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 							 DMA_TO_DEVICE;

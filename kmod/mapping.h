@@ -35,6 +35,8 @@ struct rmp_chunk {
  * @region: referenced only while @node is in a list
  * @node: used by attach.c
  * @rcu: freed after a grace period
+ * @users: its maker, and each slice that uses it where keys may be replaced; freed with
+ *	the last (chunk.c)
  * @access: IB_ACCESS_* of the MRs
  * @dir: of DMA
  * @attrs: of DMA
@@ -53,6 +55,7 @@ struct rmp_mapping {
 	struct rmp_region *region;
 	struct list_head node;
 	struct rcu_head rcu;
+	atomic_t users;
 	int access;
 	enum dma_data_direction dir;
 	unsigned long attrs;

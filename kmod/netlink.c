@@ -357,6 +357,13 @@ static int rmp_nl_segment_one(struct rmp_segment *segment, void *arg)
 	return err;
 }
 
+static int rmp_nl_segment_start(struct netlink_callback *cb)
+{
+	/* A segment is one message, so a buffer must hold the largest. */
+	cb->min_dump_alloc = rmp_nl_segment_size(RMPOOL_ALLOW_MAX);
+	return rmp_nl_owner_start(cb);
+}
+
 static int rmp_nl_segment_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct rmp_nl_owner_dump *dump = (void *)cb->ctx;
@@ -494,7 +501,9 @@ void rmp_netlink_segment_event(struct rmp_segment *segment, u32 event)
 
 	if (!rmp_nl_event_begin())
 		return;
-	msg.skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	msg.skb = nlmsg_new(rmp_nl_segment_size(segment->rights ?
+						segment->rights->nr : 0),
+			    GFP_KERNEL);
 	rmp_nl_event_end(msg.skb, msg.skb ?
 			 rmp_nl_fill_segment(&msg, segment) : -ENOMEM);
 }
@@ -556,7 +565,7 @@ static const struct genl_ops rmp_nl_ops[] = {
 	},
 	{
 		.cmd = RMPOOL_CMD_SEGMENT_GET,
-		.start = rmp_nl_owner_start,
+		.start = rmp_nl_segment_start,
 		.dumpit = rmp_nl_segment_dump,
 	},
 	{

@@ -246,6 +246,45 @@ int rmp_nl_fill_peer(const struct rmp_nl_msg *msg,
 	return rmp_nl_end(msg, hdr, full);
 }
 
+size_t rmp_nl_segment_size(u32 nr)
+{
+	size_t entry = nla_total_size(0) + nla_total_size(RMPOOL_NAME_MAX) +
+		       nla_total_size(sizeof(u32));
+	size_t segment = 5 * nla_total_size(sizeof(u32)) + /* with the event */
+			 2 * nla_total_size_64bit(sizeof(u64)) +
+			 nla_total_size(RMPOOL_NAME_MAX) + nla_total_size(0);
+
+	return nlmsg_total_size(genlmsg_total_size(segment + nr * entry));
+}
+
+static bool rmp_nl_put_right(struct sk_buff *skb, const struct rmp_right *right)
+{
+	struct nlattr *nest = nla_nest_start(skb, RMPOOL_A_SEGMENT_ALLOW);
+
+	if (!nest ||
+	    nla_put_string(skb, RMPOOL_A_ALLOW_PEER, right->peer) ||
+	    nla_put_u32(skb, RMPOOL_A_ALLOW_ACCESS, right->access))
+		return false;
+	nla_nest_end(skb, nest);
+	return true;
+}
+
+/* Who may open it; nothing at all: everybody. */
+static bool rmp_nl_put_rights(struct sk_buff *skb, const struct rmp_rights *rights)
+{
+	u32 i;
+
+	if (!rights)
+		return true;
+	if (nla_put_flag(skb, RMPOOL_A_SEGMENT_RESTRICTED))
+		return false;
+	for (i = 0; i < rights->nr; i++) {
+		if (!rmp_nl_put_right(skb, &rights->of[i]))
+			return false;
+	}
+	return true;
+}
+
 int rmp_nl_fill_segment(const struct rmp_nl_msg *msg,
 			const struct rmp_segment *segment)
 {
@@ -263,6 +302,7 @@ int rmp_nl_fill_segment(const struct rmp_nl_msg *msg,
 		nla_put_u32(skb, RMPOOL_A_SEGMENT_REGIONS,
 			    segment->nr_regions) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_SEGMENT_SIZE, segment->size) ||
+		!rmp_nl_put_rights(skb, segment->rights) ||
 		rmp_nl_put_owner(skb, segment->pid, segment->uid));
 }
 

@@ -83,8 +83,10 @@ struct rmp_memory {
  * @segment: where it is published (referenced), or NULL; does not change, but
  *	once the segment is dead the region counts as a local one
  * @offset: in the segment
+ * @told: its keys may be with peers; under the lock of the segment
  * @maps: per device slot; set with release order once valid, cleared only when
- *	the device is removed, after all queue pairs of the device were drained.
+ *	the device is removed, after all queue pairs of the device were drained, when
+ *	the buffer is taken back, or when its keys are replaced (allow.c).
  *	Each has all chunks, or, when a device has no room for all, some: then
  *	each chunk is on one device at least
  */
@@ -108,6 +110,7 @@ struct rmp_region {
 	u32 nr_chunks;
 	struct rmp_segment *segment;
 	u64 offset;
+	bool told;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
 	struct rmp_memory *mem;
@@ -276,6 +279,14 @@ void rmp_region_put(struct rmp_region *region);
  */
 u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 		     u64 *iova, u32 *lkey);
+/* The same for a slice that is to be posted: until rmp_region_unuse(), the keys of the
+ * region are not taken off the device, unless the device goes or the buffer is taken
+ * back. *@map: for that, also when 0 is returned.
+ */
+u64 rmp_region_use(const struct rmp_region *region, u32 dev_index, u64 pos,
+		   u64 *iova, u32 *lkey, struct rmp_mapping **map);
+/* Any context; NULL is allowed. */
+void rmp_region_unuse(struct rmp_mapping *map);
 /* Remote key of one chunk; 0 when not mapped there or no remote access. */
 u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk);
 /* Whether any chunk has a remote key there, or may get one. */

@@ -2,14 +2,14 @@
 /*
  * What a peer was asked to let go of, and what becomes of one that does not.
  *
- * A REVOKE is open until the peer acknowledges it, its session ends, or it is cut off.
- * It is cut off when it leaves one open for longer than it gets (revoke_wait_ms): a
- * work item of the session looks at that, and leaves the rest to the worker of the
- * peer, which closes all data queue pairs of the session (rails.c). When these are
- * drained and gone, nothing of the peer reaches memory here any more, and all that
- * was open when it began counts as acknowledged: one cut serves all. The session
+ * A REVOKE, REKEY or WITHDRAWN is open until the peer acknowledges it, its session ends,
+ * or it is cut off. It is cut off when it leaves one open for longer than it gets
+ * (revoke_wait_ms): a work item of the session looks at that, and leaves the rest to the
+ * worker of the peer, which closes all data queue pairs of the session (rails.c). When
+ * these are drained and gone, nothing of the peer reaches memory here any more, and all
+ * that was open when it began counts as acknowledged: one cut serves all. The session
  * stays, and gets new queue pairs as after any loss; what connects them comes behind
- * the REVOKE in the control channel, so who has them has read it. An answer that comes
+ * the message in the control channel, so who has them has read it. An answer that comes
  * late is for nothing and does no harm.
  *
  * A peer that was cut off is mute until it acknowledges something or has a queue pair
@@ -73,7 +73,7 @@ static void revoke_work(struct work_struct *work)
 	rmp_peer_kick(peer);
 }
 
-int rmp_revoke_send(struct rmp_session *s, u32 segment, u64 region,
+int rmp_revoke_send(struct rmp_session *s, u8 type, u32 segment, u64 region,
 		    struct rmp_revocation *rev)
 {
 	const gfp_t gfp = GFP_KERNEL | __GFP_NOFAIL;
@@ -91,7 +91,7 @@ int rmp_revoke_send(struct rmp_session *s, u32 segment, u64 region,
 	while (xa_insert(&s->revokes, id, rev, gfp));
 	s->nr_revokes++;
 	if (msg) {
-		msg->type = RMP_MSG_REVOKE;
+		msg->type = type;
 		msg->revoke.segment = segment;
 		msg->revoke.region = region;
 		msg->revoke.id = id;
@@ -164,7 +164,7 @@ void rmp_revoke_enforce(struct rmp_session *s)
 	if (!due)
 		return;
 	if (first)
-		pr_warn_ratelimited("peer %s does not let go of memory that was unregistered: its queue pairs are closed\n",
+		pr_warn_ratelimited("peer %s does not let go of memory that it may not reach any more: its queue pairs are closed\n",
 				    s->peer->name);
 	rmp_rails_cut(s);
 	revoke_answer(s, last);

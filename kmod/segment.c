@@ -10,6 +10,9 @@
  * it is about until the last answer, so that it needs nobody who waits: who does, and
  * is killed, leaves all of it as it is.
  *
+ * A segment may have a list of who may open it (rights.c). When it is changed, those that
+ * lose their right are told and go; that they know keys is for rekey.c to see to.
+ *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
  * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock is a
@@ -35,7 +38,7 @@
 
 static unsigned int rmp_revoke_wait_ms = 2000;
 module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
-MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
+MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, or that it may not reach any more, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
 
 static DEFINE_MUTEX(rmp_segment_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
@@ -135,18 +138,9 @@ bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
 	return done;
 }
 
-/* Asks all subscribers to let go of a region, or of all; NULL when all had answered on
- * the spot.
- */
-static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 struct rmp_region *region)
+static struct rmp_revocation *rmp_revocation_begin(void)
 {
-	struct rmp_subscriber *sub;
 	struct rmp_revocation *rev;
-
-	lockdep_assert_held(&segment->lock);
-	if (list_empty(&segment->subscribers))
-		return NULL;
 
 	/* Small, and unregistering must not fail. */
 	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
@@ -158,21 +152,75 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 	INIT_LIST_HEAD(&rev->regions);
 	/* One for the loop itself: nobody must be the last one in the middle. */
 	atomic_set(&rev->pending, 1);
-	if (region)
-		rmp_revocation_keep(rev, region);
+	return rev;
+}
 
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		kref_get(&rev->ref);
-		atomic_inc(&rev->pending);
-		rmp_segment_ops->revoke(sub, region ? region->id : 0, rev);
-		cond_resched();
-	}
+typedef void (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
+			   struct rmp_revocation *rev);
 
+static void rmp_revocation_ask(struct rmp_revocation *rev,
+			       struct rmp_subscriber *sub, u64 region_id,
+			       rmp_ask_fn ask)
+{
+	kref_get(&rev->ref);
+	atomic_inc(&rev->pending);
+	ask(sub, region_id, rev);
+}
+
+/* All are asked; NULL when they have answered on the spot. */
+static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
+{
 	rmp_revocation_count(rev);
 	if (!completion_done(&rev->done))
 		return rev;
 	rmp_revocation_put(rev);
 	return NULL;
+}
+
+/* Asks all subscribers about a region, or about all; NULL when all had answered on the
+ * spot. @keep: the region does not end before they did.
+ */
+static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
+					      struct rmp_region *region,
+					      rmp_ask_fn ask, bool keep)
+{
+	struct rmp_subscriber *sub;
+	struct rmp_revocation *rev;
+
+	lockdep_assert_held(&segment->lock);
+	if (list_empty(&segment->subscribers))
+		return NULL;
+	rev = rmp_revocation_begin();
+	if (keep)
+		rmp_revocation_keep(rev, region);
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		if (sub->right)
+			rmp_revocation_ask(rev, sub, region ? region->id : 0,
+					   ask);
+		cond_resched();
+	}
+	return rmp_revocation_asked(rev);
+}
+
+/* They are to let go of a region, or of all. */
+static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
+						 struct rmp_region *region)
+{
+	return rmp_segment_ask(segment, region, rmp_segment_ops->revoke, region);
+}
+
+/* Subscribers may fetch keys anew. */
+static void rmp_segment_tell(struct rmp_segment *segment)
+{
+	struct rmp_subscriber *sub;
+
+	lockdep_assert_held(&segment->lock);
+	segment->generation++;
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		if (sub->right)
+			rmp_segment_ops->changed(sub);
+		cond_resched();
+	}
 }
 
 static void rmp_segment_free(struct kref *ref)
@@ -184,6 +232,8 @@ static void rmp_segment_free(struct kref *ref)
 		rmp_revocation_put(segment->ending);
 	mtree_destroy(&segment->regions);
 	mutex_destroy(&segment->lock);
+	mutex_destroy(&segment->changing);
+	kfree(segment->rights);
 	put_pid(segment->pid);
 	kfree(segment);
 }
@@ -227,6 +277,7 @@ struct rmp_segment *rmp_segment_create(const char *name)
 	kref_init(&segment->ref);
 	strscpy(segment->name, name, sizeof(segment->name));
 	mutex_init(&segment->lock);
+	mutex_init(&segment->changing);
 	mt_init_flags(&segment->regions, 0);
 	INIT_LIST_HEAD(&segment->subscribers);
 	segment->pid = get_pid(task_tgid(current));
@@ -342,7 +393,6 @@ static int rmp_segment_place(struct rmp_segment *segment, u64 length,
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset)
 {
-	struct rmp_subscriber *sub;
 	u64 at = *offset;
 	u64 end;
 	int err = -ESTALE;
@@ -362,11 +412,7 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	*offset = at;
 	segment->nr_regions++;
 	segment->size = max(segment->size, end);
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	rmp_segment_tell(segment);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 out:
 	mutex_unlock(&segment->lock);
@@ -395,6 +441,86 @@ void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 	mutex_unlock(&segment->lock);
 }
 
+int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *rights,
+			   u32 *lost, struct rmp_revocation **rev)
+{
+	struct rmp_rights *old;
+	struct rmp_subscriber *sub;
+	bool some = false;
+
+	*rev = NULL;
+	mutex_lock(&segment->lock);
+	if (segment->dead) {
+		mutex_unlock(&segment->lock);
+		return -ENOENT;
+	}
+	old = segment->rights;
+	*lost = rmp_rights_lost(old, rights);
+	segment->rights = rights;
+	*rev = rmp_revocation_begin();
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		cond_resched();
+		/* It went before, and may come again as another one only. */
+		if (!sub->right)
+			continue;
+		sub->right = rmp_rights_of(rights, sub->peer);
+		if (sub->right)
+			some = true;
+		else
+			rmp_revocation_ask(*rev, sub, 0, rmp_segment_ops->rekey);
+	}
+	*rev = rmp_revocation_asked(*rev);
+	/* What the others may do stands with the keys. */
+	if (some)
+		rmp_segment_tell(segment);
+	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
+	mutex_unlock(&segment->lock);
+	kfree(old);
+	return 0;
+}
+
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr)
+{
+	unsigned long at = *from;
+	struct rmp_region *region;
+	u32 n = 0;
+
+	mutex_lock(&segment->lock);
+	/* No region begins at the last byte of all: there it is over. */
+	while (n < nr && at != ULONG_MAX) {
+		region = mt_find(&segment->regions, &at, ULONG_MAX);
+		if (!region || !at)
+			at = ULONG_MAX;
+		cond_resched();
+		if (!region || !region->told || !(region->access & access))
+			continue;
+		/* Its file has a reference as long as it is in here. */
+		kref_get(&region->ref);
+		region->told = false;
+		regions[n++] = region;
+	}
+	mutex_unlock(&segment->lock);
+	*from = at;
+	return n;
+}
+
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region)
+{
+	struct rmp_revocation *rev = NULL;
+
+	mutex_lock(&segment->lock);
+	/* Else it was revoked meanwhile. */
+	if (mtree_load(&segment->regions, region->offset) == region) {
+		segment->generation++;
+		rev = rmp_segment_ask(segment, region, rmp_segment_ops->rekey,
+				      false);
+	}
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
 int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 {
 	struct rmp_segment *segment;
@@ -414,9 +540,12 @@ int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	if (!segment->dead) {
+		sub->right = rmp_rights_of(segment->rights, sub->peer);
+		err = sub->right ? 0 : -EACCES;
+	}
+	if (!err) {
 		sub->segment = segment;
 		list_add_tail(&sub->node, &segment->subscribers);
-		err = 0;
 	}
 	mutex_unlock(&segment->lock);
 	if (err)
@@ -463,15 +592,8 @@ int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg)
 
 static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
 {
-	struct rmp_subscriber *sub;
-
-	if (!segment->nr_regions)
-		return 0;
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	if (segment->nr_regions)
+		rmp_segment_tell(segment);
 	return 0;
 }
 

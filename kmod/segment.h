@@ -8,6 +8,7 @@
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
 #include "region.h"
+#include "rights.h"
 
 /* Published segments of one file. */
 #define RMP_SEGMENTS_MAX	1024
@@ -28,8 +29,10 @@ unsigned long rmp_revoke_wait(void);
  * @size: end of the last region
  * @subscribers: of &struct rmp_subscriber.node
  * @ending: once @dead: who has to let go of all of it, or NULL
+ * @rights: who may open it; NULL: everybody
  * @pid: of the owner, for dumps
  * @uid: of the owner
+ * @changing: one change of rights after the other; outer to @lock
  */
 struct rmp_segment {
 	struct kref ref;
@@ -43,8 +46,10 @@ struct rmp_segment {
 	u64 size;
 	struct list_head subscribers;
 	struct rmp_revocation *ending;
+	struct rmp_rights *rights;
 	struct pid *pid;
 	kuid_t uid;
+	struct mutex changing;	/* of rights */
 	/* the rest belongs to segment.c */
 	struct rhash_head by_name;
 };
@@ -53,10 +58,16 @@ struct rmp_segment {
  * struct rmp_subscriber - a peer that holds keys of a segment
  *
  * Embedded in the control room's object, which owns it.
+ *
+ * @peer: its name; set before it subscribes
+ * @right: RMPOOL_ACCESS_REMOTE_*; 0: it has lost its right, was told so, and is told
+ *	nothing more
  */
 struct rmp_subscriber {
 	struct list_head node;
 	struct rmp_segment *segment;
+	const char *peer;
+	u32 right;
 };
 
 /**
@@ -92,6 +103,9 @@ struct rmp_revocation {
  *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
  *	is lost, or was cut off since it did not let go until @rev->due: when
  *	nothing of it can reach memory here any more
+ * @rekey: the keys of region @region_id are void, others are there to be fetched, and the
+ *	peer must end what is in flight with them; or, with 0, it may not use the segment
+ *	any more. @rev as for @revoke
  * @event: the segment is new, changed or gone (RMPOOL_EVENT_*)
  *
  * All are called with @segment->lock held, may sleep briefly, and must not
@@ -101,6 +115,8 @@ struct rmp_segment_ops {
 	void (*changed)(struct rmp_subscriber *sub);
 	void (*revoke)(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev);
+	void (*rekey)(struct rmp_subscriber *sub, u64 region_id,
+		      struct rmp_revocation *rev);
 	void (*event)(struct rmp_segment *segment, u32 event);
 };
 
@@ -138,6 +154,23 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
  */
 void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region);
 
+/* By allow.c, with @changing held. Puts @rights, which is the segment's then, in the place
+ * of those there are. *@lost: what somebody may not do any more. *@rev: to be waited for,
+ * or NULL: peers that may not use the segment at all any more. -ENOENT (deleted).
+ */
+int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *rights,
+			   u32 *lost, struct rmp_revocation **rev);
+/* By rekey.c: up to @nr regions from offset *@from on that allow any of @access and
+ * whose keys were told since this was asked last; referenced. *@from is where to go on.
+ */
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr);
+/* By rekey.c: the keys of a region are others now. Subscribers are to let go of the old
+ * ones. NULL is returned when nobody has to be waited for.
+ */
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region);
+
 /* By region.c: something of a region that peers are told of is different. */
 void rmp_segment_changed(struct rmp_segment *segment);
 /* A device came or went, and with it keys of all regions. */
@@ -151,7 +184,7 @@ void rmp_revocation_put(struct rmp_revocation *rev);
 /* For one subscriber, which has let go. Process context. */
 void rmp_revocation_answer(struct rmp_revocation *rev);
 
-/* By control.c. Finds by name and adds @sub; -ENOENT. */
+/* By control.c. Finds by name and adds @sub, whose peer is set; -ENOENT, -EACCES. */
 int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub);
 void rmp_segment_unsubscribe(struct rmp_subscriber *sub);
 

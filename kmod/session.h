@@ -45,6 +45,8 @@ struct rmp_revocation;
  * @cutting: none is let in, since all of them are being closed; under peer->lock
  * @exports: of &struct rmp_export, by id of the segment; under @export_lock
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
+ * @withdrawn: exports that the peer lost its right to, on their way out; likewise
+ * @acks: revocations of the peer that are not acknowledged yet
  * @revoke_work: looks at those that were not answered; with the next two, of revoke.c
  * @overdue: the worker is to cut the peer off
  * @mute: it was cut off, and gets no time until it shows that it reads what is sent
@@ -82,7 +84,9 @@ struct rmp_session {
 	u32 nr_exports;
 	u32 nr_revokes;
 	u32 next_revoke;
+	struct list_head withdrawn;
 	struct work_struct changed_work;
+	atomic_t acks;
 	struct delayed_work revoke_work;
 	bool overdue;
 	bool mute;
@@ -227,10 +231,11 @@ void rmp_export_destroy(struct rmp_session *s);
  */
 #define RMP_REVOKES_MAX		8192
 void rmp_revoke_init(struct rmp_session *s);
-/* Tells the peer; from then on its answer, a cut or the end of the session counts, which
- * the caller brings about when this fails. -ENOSPC: it has too many open.
+/* Tells the peer by REVOKE, REKEY or WITHDRAWN; from then on its answer, a cut or the end
+ * of the session counts, which the caller brings about when this fails. -ENOSPC: it has
+ * too many open.
  */
-int rmp_revoke_send(struct rmp_session *s, u32 segment, u64 region,
+int rmp_revoke_send(struct rmp_session *s, u8 type, u32 segment, u64 region,
 		    struct rmp_revocation *rev);
 void rmp_revoke_acked(struct rmp_session *s, u32 id);
 /* By the worker: cuts the peer off if it is time. */

@@ -298,6 +298,10 @@ static bool msg_ok(const struct rmp_msg *msg)
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
 		return msg->revoke.segment;
+	case RMP_MSG_REKEY:
+		return msg->revoke.segment && msg->revoke.region;
+	case RMP_MSG_WITHDRAWN:
+		return msg->revoke.segment && !msg->revoke.region;
 	case RMP_MSG_PROBE:
 	case RMP_MSG_PROBE_ACK:
 	case RMP_MSG_QP_FENCED:
@@ -501,6 +505,8 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 		return true;
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
+	case RMP_MSG_REKEY:
+	case RMP_MSG_WITHDRAWN:
 		move_revoke(s, &msg->revoke);
 		return true;
 	case RMP_MSG_PROBE:

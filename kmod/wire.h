@@ -113,6 +113,8 @@ enum rmp_wire_type {
 	RMP_MSG_RAIL_LOST = 17,
 	RMP_MSG_QP_FENCE = 18,
 	RMP_MSG_QP_FENCED = 19,
+	RMP_MSG_REKEY = 20,
+	RMP_MSG_WITHDRAWN = 21,
 };
 
 /* Longest endpoint text with its NUL: v1:[IPv6%scope]:port. */
@@ -237,10 +239,11 @@ struct rmp_msg_keys {
 	struct rmp_wire_cursor next;	/* unless last */
 };
 
-struct rmp_msg_revoke {		/* REVOKE, and ACK with the same values */
+/* REVOKE, REKEY, WITHDRAWN, and REVOKE_ACK of each with the same values */
+struct rmp_msg_revoke {
 	u32 id;			/* of the revocation, chosen by the sender */
 	u32 segment;
-	u64 region;		/* 0: all regions, the segment is gone */
+	u64 region;		/* 0: all, and the segment; of REKEY not 0 */
 };
 
 struct rmp_msg_probe {		/* PROBE, PROBE_ACK */

@@ -404,6 +404,194 @@ static void test_changed(struct kunit *test)
 	unpublish(s);
 }
 
+static struct rmp_rights *list_of(struct kunit *test, const char *peer, u32 access)
+{
+	struct rmp_rights *rights = kzalloc(struct_size(rights, of, 1), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rights);
+	rights->nr = 1;
+	strscpy(rights->of[0].peer, peer, sizeof(rights->of[0].peer));
+	rights->of[0].access = access;
+	return rights;
+}
+
+static struct rmp_revocation *allow(struct kunit *test, struct rmp_segment *segment,
+				    struct rmp_rights *rights, u32 lost)
+{
+	struct rmp_revocation *rev;
+	u32 really;
+
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(segment, rights, &really, &rev),
+			0);
+	KUNIT_EXPECT_EQ(test, really, lost);
+	world_settle(test);
+	return rev;
+}
+
+#define READ	RMPOOL_ACCESS_REMOTE_READ
+#define WRITE	RMPOOL_ACCESS_REMOTE_WRITE
+
+/* What the other node may do is what it is told, and follows the list. */
+static void test_rights(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_revocation *rev;
+	static struct rmp_msg msg;
+	struct rmp_keycache kc;
+	struct rmp_rregion *rr;
+	struct rmp_region r;
+	bool wrong;
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	region_make(&r, 1, 1);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "a", READ | WRITE),
+				      READ | WRITE));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").status,
+			RMPOOL_REASON_NOT_ALLOWED);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	/* What it has not opened looks empty. */
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).nr_runs, 0);
+	KUNIT_EXPECT_FALSE(test, r.told);
+
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "b", READ), READ | WRITE));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	KUNIT_EXPECT_TRUE(test, r.told);
+	rr = rmp_keycache_find(&kc, 0, 1, READ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rr->access, READ);
+
+	/* More is told to who knows it; less as well. */
+	forget_sent();
+	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	KUNIT_EXPECT_EQ(test, rr->access, READ | WRITE);
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "*", WRITE), READ));
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_EQ(test, rr->access, WRITE);
+
+	/* Nothing any more: it is told once, and then never again. */
+	rev = allow(test, s, list_of(test, "b", 0), WRITE);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_WITHDRAWN, &msg));
+	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
+	KUNIT_EXPECT_EQ(test, msg.revoke.region, 0);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&s->subscribers));
+	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	rmp_segments_changed();
+	world_settle(test);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").status,
+			RMPOOL_REASON_NOT_ALLOWED);
+
+	/* And back. */
+	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	rmp_rregion_put(rr);
+	rmp_keycache_destroy(&kc);
+	unpublish(s);
+	check_peer(test, peer);
+}
+
+/* A right that goes and comes before the other node is told of either. */
+static void test_rights_back_at_once(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_revocation *rev;
+	u32 lost;
+
+	ask_open(test, peer, "s");
+	mutex_lock(&peer->session->export_lock);
+	KUNIT_EXPECT_NOT_NULL(test, xa_load(&peer->session->exports, s->id));
+	mutex_unlock(&peer->session->export_lock);
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, list_of(test, "a", READ),
+						     &lost, &rev), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	/* Its export is out already, the old one perhaps still on its way out. */
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	rmp_revocation_put(rev);
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, NULL, &lost, &rev), 0);
+	KUNIT_EXPECT_EQ(test, lost, 0);
+	KUNIT_EXPECT_NULL(test, rev);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	KUNIT_EXPECT_FALSE(test, list_empty(&s->subscribers));
+	unpublish(s);
+	check_peer(test, peer);
+}
+
+/* Keys that were told are replaced: which regions, and who is asked. */
+static void test_rekey(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_region r[5], *told[4];
+	struct rmp_revocation *rev;
+	static struct rmp_msg msg;
+	struct rmp_keycache kc;
+	bool wrong;
+	u64 at = 0;
+	u32 i;
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	for (i = 0; i < 4; i++) {
+		region_make(&r[i], i + 1, 1);
+		r[i].access = i == 1 ? READ : READ | WRITE;
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
+	}
+	/* Up to the end of all space. */
+	region_make(&r[4], 5, 1);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[4], U64_MAX - r[4].length), 0);
+	/* Nobody was told of any. */
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, READ | WRITE, &at, told, 4), 0);
+	ask_open(test, peer, "s");
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	at = 0;
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 2), 2);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[0]);
+	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[2]);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 4), 2);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[3]);
+	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[4]);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 4), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&r[3].ref), 2);
+	at = 0;
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, READ | WRITE, &at, told, 4), 1);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[1]);
+
+	forget_sent();
+	rev = rmp_segment_rekey(s, &r[2]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REKEY, &msg));
+	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
+	KUNIT_EXPECT_EQ(test, msg.revoke.region, 3);
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	/* One that went meanwhile. */
+	rmp_segment_remove(s, &r[2]);
+	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r[2]));
+	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	rmp_keycache_destroy(&kc);
+	unpublish(s);
+	check_peer(test, peer);
+}
+
 static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_names),
 	KUNIT_CASE(test_offsets),
@@ -411,6 +599,9 @@ static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_bare),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_changed),
+	KUNIT_CASE(test_rights),
+	KUNIT_CASE(test_rights_back_at_once),
+	KUNIT_CASE(test_rekey),
 	{}
 };
 

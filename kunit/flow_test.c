@@ -595,6 +595,87 @@ static void test_taken_back(struct kunit *test)
 	check_ended(test, a, -ENOTCONN);
 }
 
+/* Other keys at the peer: what is in flight with the old ones ends, then the request goes
+ * on with the new ones. It does not hold up others meanwhile.
+ */
+static void test_renewed(struct kunit *test)
+{
+	struct asked *a, *b, *c;
+	u64 posted;
+
+	rail_up(test, 0, 1);
+	a = ask_now(test, 100 * MIB, RMPOOL_CLASS_HIGH);
+	posted = a->posted;
+	KUNIT_EXPECT_GT(test, posted, 0);
+	b = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	renew(a);
+	renew(b);
+	submit(b);
+	/* Nothing of it was posted with the old ones. */
+	KUNIT_EXPECT_PTR_EQ(test, b->req.rr, &b->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&b->rr.ref), 1);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, posted);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+	c = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, 0);
+	check_ended(test, c, 0);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->renewed.ref), 3);
+
+	/* All is posted: it needs no new ones. */
+	a = ask_now(test, 10, RMPOOL_CLASS_HIGH);
+	renew(a);
+	finish_all();
+	check_ended(test, a, 0);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+}
+
+/* A right that goes: nothing is posted beyond it. */
+static void test_right_withdrawn(struct kunit *test)
+{
+	struct asked *put, *get, *a;
+
+	rail_up(test, 0, 1);
+	put = ask(test, 100 * MIB, RMPOOL_CLASS_HIGH);
+	put->req.op = RMPOOL_OP_PUT;
+	submit(put);
+	get = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	get->req.op = RMPOOL_OP_GET;
+	WRITE_ONCE(put->rr.access, RMPOOL_ACCESS_REMOTE_READ);
+	WRITE_ONCE(get->rr.access, RMPOOL_ACCESS_REMOTE_READ);
+	submit(get);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, get, 0);
+	KUNIT_EXPECT_EQ(test, put->ended, 1);
+	KUNIT_EXPECT_EQ(test, put->status, -EACCES);
+	KUNIT_EXPECT_EQ(test, put->bytes, put->moved);
+	KUNIT_EXPECT_LT(test, put->moved, 100 * MIB);
+
+	/* Queued, and then it may do nothing, as of a segment that is withdrawn. */
+	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	WRITE_ONCE(a->rr.access, 0);
+	WRITE_ONCE(a->rr.revoked, true);
+	submit(a);
+	let_sweep_run();
+	check_ended(test, a, -EACCES);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	/* With other keys, and less than before. */
+	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	renew(a);
+	a->renewed.access = 0;
+	submit(a);
+	let_sweep_run();
+	check_ended(test, a, -EACCES);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+}
+
 /* A suspect region holds up its own requests only, until it is known what it is. */
 static void test_suspect(struct kunit *test)
 {
@@ -740,6 +821,13 @@ static void test_random(struct kunit *test)
 		case 6:
 			if (n && !below(8))
 				WRITE_ONCE(a[below(n)]->rr.revoked, true);
+			if (!n || below(4))
+				break;
+			i = (u32)below(n);
+			if (!a[i]->rr.next)
+				renew(a[i]);
+			if (below(2))
+				rmp_flow_kick(world.flow);
 			break;
 		default:
 			if (up & BIT(i))
@@ -800,6 +888,8 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_other_rail),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
+	KUNIT_CASE(test_renewed),
+	KUNIT_CASE(test_right_withdrawn),
 	KUNIT_CASE(test_suspect),
 	KUNIT_CASE(test_got_while_suspect),
 	KUNIT_CASE(test_stop),

@@ -37,6 +37,7 @@ struct asked {
 	struct rmp_request req;
 	struct rmp_region region;
 	struct rmp_rregion rr;
+	struct rmp_rregion renewed;
 	u64 from;		/* where its bytes begin in its region */
 	u64 length;
 	u64 posted;
@@ -59,6 +60,7 @@ static struct {
 	struct rmp_flow *flow;
 	u32 no_local;		/* devices that do not have the memory mapped */
 	u32 no_remote;
+	int used;		/* mappings */
 	int fail_post;		/* which work request is not taken, from 1 */
 	int failed_qps;
 	/* looks at a slice when it is posted, and when it has succeeded */
@@ -79,6 +81,13 @@ static struct {
 } world;
 
 /* ---------------------------------------------------------- what is played */
+
+/* Said with locks held, so only counted. */
+#define must(condition) \
+do { \
+	if (!(condition) && !world.wrong++) \
+		world.wrong_line = __LINE__; \
+} while (0)
 
 static inline struct asked *asked_of(struct rmp_request *req)
 {
@@ -137,6 +146,33 @@ u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 	return rest_of(region->iova, region->length, region->chunk_shift, pos);
 }
 
+u64 rmp_region_use(const struct rmp_region *region, u32 dev_index, u64 pos,
+		   u64 *iova, u32 *lkey, struct rmp_mapping **map)
+{
+	u64 left = rmp_region_local(region, dev_index, pos, iova, lkey);
+
+	/* Never looked into. */
+	*map = left ? (struct rmp_mapping *)&world : NULL;
+	world.used += !!*map;
+	return left;
+}
+
+void rmp_region_unuse(struct rmp_mapping *map)
+{
+	world.used -= !!map;
+}
+
+void rmp_rregion_hold(struct rmp_rregion *rr)
+{
+	refcount_inc(&rr->ref);
+}
+
+/* The cache keeps its own for good. */
+void rmp_rregion_put(struct rmp_rregion *rr)
+{
+	must(!refcount_dec_and_test(&rr->ref));
+}
+
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey)
 {
@@ -161,13 +197,6 @@ static inline u64 tile(u64 at)
 	at = (at ^ at >> 32) * 0xd6e8feb86659fd93ULL;
 	return at ^ at >> 29;
 }
-
-/* Said with locks held, so only counted. */
-#define must(condition) \
-do { \
-	if (!(condition) && !world.wrong++) \
-		world.wrong_line = __LINE__; \
-} while (0)
 
 static inline u64 slice_at(const struct rmp_slice *slice)
 {
@@ -511,8 +540,18 @@ static inline void flow_exit(struct kunit *test)
 	}
 	rmp_flow_destroy(world.flow);
 	destroy_workqueue(rmp_wq);
+	KUNIT_EXPECT_EQ(test, world.used, 0);
 	KUNIT_EXPECT_EQ_MSG(test, world.wrong, 0, "first in line %d",
 			    world.wrong_line);
+}
+
+/* The peer has other keys for the region of a request. */
+static inline void renew(struct asked *a)
+{
+	a->renewed = a->rr;
+	refcount_set(&a->renewed.ref, 2);
+	/* As rmp_keycache_renew() does. */
+	smp_store_release(&a->rr.next, &a->renewed);
 }
 
 /* Not queued yet. */
@@ -532,6 +571,8 @@ static inline struct asked *ask(struct kunit *test, u64 length, u8 prio)
 	a->rr.length = length;
 	a->rr.iova = below(64 * KIB);
 	a->rr.chunk_shift = 16 + (u32)below(6);
+	a->rr.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE;
+	refcount_set(&a->rr.ref, 2);
 	a->req.flow = world.flow;
 	a->req.region = &a->region;
 	a->req.rr = &a->rr;

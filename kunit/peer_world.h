@@ -29,6 +29,7 @@
 #include "export.c"
 #include "revoke.c"
 #include "segment.c"
+#include "rights.c"
 #include "keycache.c"
 #include "wire.c"
 #include "endpoint.c"
@@ -542,6 +543,7 @@ static const struct rmp_peer_ops world_peer_ops = {
 static const struct rmp_segment_ops world_segment_ops = {
 	.changed = rmp_export_changed,
 	.revoke = rmp_export_revoke,
+	.rekey = rmp_export_rekey,
 	.event = segment_event,
 };
 

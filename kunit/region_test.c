@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Suite of kmod/region.c and attach.c: look-up against a model, what fails on
- * the way gives everything back, unregistering waits for requests, and which
- * regions are mapped on which devices, whoever comes first. What they call is
- * played by region_world.h; page sizes and limits of devices: pages_test.c.
+ * the way gives everything back, unregistering waits for requests, which
+ * regions are mapped on which devices, whoever comes first, and other keys for what
+ * peers were told of (rekey.c). What they call is played by region_world.h; page sizes
+ * and limits of devices: pages_test.c.
  */
 #include <linux/sched/task.h>
 #include "region_world.h"
@@ -665,6 +666,188 @@ static void test_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 }
 
+/* A published region with keys on devices 0 (chunks of 2 pages) and 3 (of 4), told. */
+static struct rmp_region *told_region(struct kunit *test, u32 access)
+{
+	struct rmpool_region_add arg = {
+		.addr = BASE + 5, .length = 10 * PAGE_SIZE, .access = access,
+		.offset = RMPOOL_OFFSET_NEXT,
+	};
+	struct rmp_region *region;
+
+	KUNIT_ASSERT_EQ(test, rmp_region_add(&world.mem, &arg, &world.segment), 0);
+	region = find(BASE + 5, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
+	region->told = true;
+	return region;
+}
+
+#define KEYS	6	/* chunks of it, on each device */
+
+static void keys_of(struct kunit *test, const struct rmp_region *region,
+		    u32 keys[2][KEYS])
+{
+	u32 i, d;
+
+	KUNIT_ASSERT_EQ(test, region->nr_chunks, KEYS);
+	for (d = 0; d < 2; d++) {
+		for (i = 0; i < KEYS; i++)
+			keys[d][i] = rmp_region_rkey(region, d * 3, i);
+	}
+}
+
+/* All are there, and none is as before. */
+static void expect_other_keys(struct kunit *test, const struct rmp_region *region,
+			      u32 before[2][KEYS])
+{
+	u32 now[2][KEYS], i, d;
+
+	keys_of(test, region, now);
+	for (d = 0; d < 2; d++) {
+		for (i = 0; i < KEYS; i++) {
+			KUNIT_EXPECT_NE(test, now[d][i], 0);
+			KUNIT_EXPECT_NE(test, now[d][i], before[d][i]);
+		}
+	}
+}
+
+static int rekey(struct rmp_rekeyed *done, u32 access)
+{
+	return rmp_segment_rekey_all(&world.segment, access, done);
+}
+
+static struct rmp_mapping *in_use;
+static u32 seen_mrs;
+
+static void both_are_there(struct rmp_region *region)
+{
+	seen_mrs = world.mrs;
+	rmp_region_unuse(in_use);
+}
+
+static void test_rekey(struct kunit *test)
+{
+	u32 before[2][KEYS], mrs, lkey, new_lkey;
+	struct rmp_region *region;
+	struct rmp_rekeyed done;
+	u64 iova;
+
+	device_come(test, 0, 2);
+	device_come(test, 3, 4);
+	region = told_region(test, RMPOOL_ACCESS_REMOTE_READ);
+	keys_of(test, region, before);
+	mrs = world.mrs;
+	/* Nothing that it allows was withdrawn. */
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, done.regions, 0);
+	KUNIT_EXPECT_EQ(test, world.rekeyed, 0);
+
+	/* What is with a device is not pulled from under it. */
+	KUNIT_EXPECT_NE(test, rmp_region_use(region, 0, 0, &iova, &lkey, &in_use), 0);
+	KUNIT_ASSERT_NOT_NULL(test, in_use);
+	world.asked = both_are_there;
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, done.regions, 1);
+	KUNIT_EXPECT_EQ(test, done.lost, 0);
+	KUNIT_EXPECT_EQ(test, world.rekeyed, 1);
+	KUNIT_EXPECT_EQ(test, seen_mrs, 2 * mrs);
+	KUNIT_EXPECT_EQ(test, world.mrs, mrs);
+	KUNIT_EXPECT_FALSE(test, region->told);
+	expect_other_keys(test, region, before);
+	KUNIT_EXPECT_NE(test, rmp_region_local(region, 0, 0, &iova, &new_lkey), 0);
+	KUNIT_EXPECT_NE(test, lkey, new_lkey);
+	KUNIT_EXPECT_EQ(test, world.dev[0]->mrs, mrs / 2);
+	world.asked = NULL;
+
+	/* Once more, with one device gone. */
+	keys_of(test, region, before);
+	device_go(3);
+	region->told = true;
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, done.lost, 0);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), before[0][0]);
+	KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 3, 0), 0);
+	rmp_region_put(region);
+	KUNIT_EXPECT_EQ(test, kref_read(&region->ref), 1);
+}
+
+/* Each call on the way fails once: the old keys go all the same, and what could not be
+ * had beside them is had when they are gone.
+ */
+static void test_rekey_unwinding(struct kunit *test)
+{
+	struct rmp_region *region;
+	struct rmp_rekeyed done;
+	u32 before[2][KEYS], mrs;
+	unsigned int n;
+
+	device_come(test, 0, 2);
+	device_come(test, 3, 4);
+	region = told_region(test, RMPOOL_ACCESS_ALL);
+	mrs = world.mrs;
+	for (n = 1;; n++) {
+		KUNIT_ASSERT_LT(test, n, 100);
+		keys_of(test, region, before);
+		region->told = true;
+		world.rekeyed = 0;
+		world.calls = 0;
+		world.fail_at = n;
+		KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_WRITE), 0);
+		KUNIT_EXPECT_EQ(test, done.regions, 1);
+		KUNIT_EXPECT_EQ(test, done.lost, 0);
+		KUNIT_EXPECT_EQ(test, world.rekeyed, 1);
+		KUNIT_EXPECT_EQ(test, world.mrs, mrs);
+		expect_other_keys(test, region, before);
+		if (world.calls < n)
+			break;
+	}
+	/* Three for each of the chunks and one for all of them, on two devices. */
+	KUNIT_EXPECT_EQ(test, n, 2 * (3 * KEYS + 1) + 1);
+	world.fail_at = 0;
+	rmp_region_put(region);
+}
+
+static void no_more_mrs(struct rmp_region *region)
+{
+	world.ibdev[3]->attrs.max_mr = 1;
+}
+
+/* A device that has no room for both; and one that has none for the new ones either. */
+static void test_rekey_no_room(struct kunit *test)
+{
+	struct rmp_region *region;
+	struct rmp_rekeyed done;
+	u32 before[2][KEYS], changed;
+
+	device_come(test, 0, 2);
+	device_come(test, 3, 4);
+	region = told_region(test, RMPOOL_ACCESS_ALL);
+	keys_of(test, region, before);
+	world.ibdev[3]->attrs.max_mr = KEYS + 1;
+	changed = world.changed;
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, done.lost, 0);
+	expect_other_keys(test, region, before);
+	/* Peers and own requests learn that it is back. */
+	KUNIT_EXPECT_GT(test, world.changed, changed);
+	KUNIT_EXPECT_GT(test, world.settled, 0);
+
+	keys_of(test, region, before);
+	region->told = true;
+	world.asked = no_more_mrs;
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, done.regions, 1);
+	KUNIT_EXPECT_EQ(test, done.lost, 1);
+	KUNIT_EXPECT_EQ(test, done.error.reason, RMPOOL_REASON_DEVICE_MRS);
+	KUNIT_EXPECT_NULL(test, region->maps[3]);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), before[0][0]);
+	KUNIT_EXPECT_EQ(test, world.dev[3]->mrs, 0);
+	world.ibdev[3]->attrs.max_mr = 0;
+	world.asked = NULL;
+	rmp_region_put(region);
+}
+
 static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_refused),
 	KUNIT_CASE(test_unwinding),
@@ -683,6 +866,9 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_walk),
 	KUNIT_CASE(test_own),
+	KUNIT_CASE(test_rekey),
+	KUNIT_CASE(test_rekey_unwinding),
+	KUNIT_CASE(test_rekey_no_room),
 	{}
 };
 

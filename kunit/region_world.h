@@ -16,9 +16,12 @@
 #include "region.c"
 #include "cache.c"
 #include "attach.c"
+#include "rekey.c"
 #include "chunk.c"
 #include "fit.c"
 #include "capacity.c"
+
+struct workqueue_struct *rmp_peers_wq;
 
 #define BASE		0x100000UL
 #define DEVICES		4
@@ -51,6 +54,9 @@ static struct {
 	bool held;		/* peers do not let go of what is revoked */
 	struct rmp_region *kept;	/* the last of it, until peers_let_go() */
 	struct rmp_revocation *ending;	/* what the segment has to wait for */
+	u32 rekeyed;
+	/* peers are asked to let go of the old keys of a region */
+	void (*asked)(struct rmp_region *region);
 	u32 calls;
 	unsigned int fail_at;
 	int fail_with;		/* instead of what the call says */
@@ -374,9 +380,39 @@ void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 	smp_store_release(&world.kept, region);
 }
 
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr)
+{
+	struct rmp_region *region;
+	unsigned long handle;
+	u32 n = 0;
+
+	xa_for_each(&world.mem.handles, handle, region) {
+		if (n == nr || !region->told || !(region->access & access))
+			continue;
+		kref_get(&region->ref);
+		region->told = false;
+		regions[n++] = region;
+	}
+	return n;
+}
+
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region)
+{
+	tally(&world.rekeyed, 1);
+	if (world.asked)
+		world.asked(region);
+	return NULL;
+}
+
 struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
 {
 	return xchg(&world.ending, NULL);
+}
+
+void rmp_revocation_put(struct rmp_revocation *rev)
+{
 }
 
 bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)

@@ -19,7 +19,8 @@ static const u8 types[] = {
 	RMP_MSG_SEGMENT_CLOSE, RMP_MSG_KEYS_GET, RMP_MSG_KEYS,
 	RMP_MSG_KEYS_CHANGED, RMP_MSG_REVOKE, RMP_MSG_REVOKE_ACK,
 	RMP_MSG_PROBE, RMP_MSG_PROBE_ACK, RMP_MSG_CREDIT, RMP_MSG_BYE,
-	RMP_MSG_RAIL_LOST, RMP_MSG_QP_FENCE, RMP_MSG_QP_FENCED,
+	RMP_MSG_RAIL_LOST, RMP_MSG_QP_FENCE, RMP_MSG_QP_FENCED, RMP_MSG_REKEY,
+	RMP_MSG_WITHDRAWN,
 };
 
 #define NR_TYPES	ARRAY_SIZE(types)
@@ -131,6 +132,12 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 		msg->revoke.id = (u32)next_random();
 		msg->revoke.segment = (u32)next_random() | 1;
 		msg->revoke.region = next_random();
+		break;
+	case RMP_MSG_REKEY:
+	case RMP_MSG_WITHDRAWN:
+		msg->revoke.id = (u32)next_random();
+		msg->revoke.segment = (u32)next_random() | 1;
+		msg->revoke.region = type == RMP_MSG_REKEY ? next_random() | 1 : 0;
 		break;
 	case RMP_MSG_PROBE:
 	case RMP_MSG_PROBE_ACK:
@@ -477,6 +484,14 @@ static void test_small_layouts(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
 	ASSERT_AT(test, buf, 16, 8, 0x0000000200000001);
 	ASSERT_AT(test, buf, 24, 8, 3);
+	msg.type = RMP_MSG_REKEY;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 5, 1, 20);
+	ASSERT_AT(test, buf, 24, 8, 3);
+	msg.type = RMP_MSG_WITHDRAWN;
+	msg.revoke.region = 0;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 5, 1, 21);
 
 	msg.type = RMP_MSG_CREDIT;
 	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER);
@@ -717,6 +732,10 @@ static void test_encode_refused(struct kunit *test)
 	BAD(RMP_MSG_SEGMENT_CLOSE, segment.segment, 0);
 	BAD(RMP_MSG_REVOKE, revoke.segment, 0);
 	BAD(RMP_MSG_REVOKE_ACK, revoke.segment, 0);
+	BAD(RMP_MSG_REKEY, revoke.segment, 0);
+	BAD(RMP_MSG_REKEY, revoke.region, 0);
+	BAD(RMP_MSG_WITHDRAWN, revoke.segment, 0);
+	BAD(RMP_MSG_WITHDRAWN, revoke.region, 1);
 
 	random_msg(&msg, RMP_MSG_SEGMENT_INFO);
 	msg.segment_info.status = 0;

@@ -34,6 +34,12 @@ struct rmpl_rails {
 	uint32_t room;
 };
 
+/* And of those who may open one segment. */
+struct rmpl_allowed {
+	struct rmpool_nl_allowed *array;
+	uint32_t room;
+};
+
 /* What came back for one request. */
 struct rmpl_nl_reply {
 	char *data;		/* messages of the family, one after another */
@@ -75,7 +81,8 @@ int rmpl_nl_parse_device(const struct nlmsghdr *nlh,
 int rmpl_nl_parse_peer(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
 		       struct rmpl_rails *rails);
 int rmpl_nl_parse_segment(const struct nlmsghdr *nlh,
-			  struct rmpool_nl_segment *segment);
+			  struct rmpool_nl_segment *segment,
+			  struct rmpl_allowed *allowed);
 int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 			 struct rmpool_nl_region *region);
 
@@ -83,6 +90,7 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 struct rmpl_nl_event {
 	struct rmpool_nl_event event;
 	struct rmpl_rails rails;
+	struct rmpl_allowed allowed;
 	union {
 		struct rmpool_nl_node node;
 		struct rmpool_nl_device device;

@@ -182,6 +182,7 @@ void rmpool_nl_close(struct rmpool_nl *nl)
 		mnl_socket_close(nl->events);
 	rmpl_nl_reply_free(&nl->node_reply);
 	free(nl->event.rails.array);
+	free(nl->event.allowed.array);
 	free(nl->event_datagram);
 	free(nl->datagram);
 	free(nl);
@@ -374,13 +375,14 @@ int rmpool_nl_peers(struct rmpool_nl *nl,
 struct segment_context {
 	int (*cb)(const struct rmpool_nl_segment *segment, void *arg);
 	void *arg;
+	struct rmpl_allowed allowed;
 };
 
 static int visit_segment(const struct nlmsghdr *nlh, void *context)
 {
 	struct segment_context *c = context;
 	struct rmpool_nl_segment segment;
-	int ret = rmpl_nl_parse_segment(nlh, &segment);
+	int ret = rmpl_nl_parse_segment(nlh, &segment, &c->allowed);
 
 	return ret ? fail_parse(ret) : c->cb(&segment, c->arg);
 }
@@ -389,10 +391,12 @@ int rmpool_nl_segments(struct rmpool_nl *nl,
 		       int (*cb)(const struct rmpool_nl_segment *, void *),
 		       void *arg)
 {
-	struct segment_context context = { cb, arg };
+	struct segment_context context = { .cb = cb, .arg = arg };
+	int ret = list(nl, RMPOOL_CMD_SEGMENT_GET, "segments", visit_segment,
+		       &context);
 
-	return list(nl, RMPOOL_CMD_SEGMENT_GET, "segments", visit_segment,
-		    &context);
+	free(context.allowed.array);
+	return ret;
 }
 
 struct region_context {

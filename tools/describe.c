@@ -95,6 +95,29 @@ json_t *describe_access(uint32_t access)
 	return list;
 }
 
+const char *right_name(uint32_t access)
+{
+	static const char *const names[] = { "no", "ro", "wo", "rw" };
+
+	return names[access / RMPOOL_ACCESS_REMOTE_READ % 4];
+}
+
+/* Who may open it: a list, or null, everybody. */
+static json_t *describe_allowed(const struct rmpool_nl_segment *segment)
+{
+	const struct rmpool_nl_allowed *entry;
+	json_t *list;
+
+	if (!segment->restricted)
+		return json_null();
+	list = need_memory(json_array());
+	for (entry = segment->allowed; entry; entry = entry->next)
+		json_array_append_new(list, need_memory(json_pack("{s:o, s:o}",
+			"peer", json_text(entry->peer),
+			"access", describe_access(entry->access))));
+	return list;
+}
+
 json_t *describe_node(const struct rmpool_nl_node *node)
 {
 	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o}",
@@ -207,12 +230,13 @@ static void describe_owner(json_t *object, uint32_t pid, uint32_t uid)
 
 json_t *describe_segment(const struct rmpool_nl_segment *segment)
 {
-	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o}",
+	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
 		"name", json_text(segment->name),
 		"id", json_u64(segment->id),
 		"bytes", json_u64(segment->size),
 		"regions", json_u64(segment->regions),
-		"generation", json_u64(segment->generation)));
+		"generation", json_u64(segment->generation),
+		"allowed", describe_allowed(segment)));
 
 	describe_owner(object, segment->owner_pid, segment->owner_uid);
 	return object;

@@ -12,7 +12,8 @@
  *
  * Time-outs are in milliseconds. A negative one waits without limit. A signal
  * ends every wait of part one with -EINTR; that of rmpool_unregister(),
- * rmpool_unregister_many() and rmpool_unpublish() only when it ends the process.
+ * rmpool_unregister_many(), rmpool_unpublish() and rmpool_segment_allow() only when it ends
+ * the process.
  *
  * Threads. One struct rmpool may be used by any number of threads at once; one
  * may submit while another waits, and several may poll. Only rmpool_close()
@@ -100,6 +101,24 @@ int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment);
 
 /* Withdraw it; its regions stay registered as local ones. */
 int rmpool_unpublish(struct rmpool *pool, uint32_t segment);
+
+/*
+ * Say who may open a published segment, and with what access: @nr entries, made by
+ * rmpool_allow_parse(), take the place of those before. NULL: everybody, as at first; an
+ * array with @nr 0: nobody. What a peer may do with a region is what the region allows as
+ * well. Returns when what was withdrawn is gone: how many regions got other keys for that.
+ * -ENOSPC: it is gone, but there was no room on a device to give some regions other keys,
+ * which are not reached through it any more.
+ */
+int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
+			 const struct rmpool_allow_entry *entries, uint32_t nr);
+
+/*
+ * Read "peer", "peer:rw" (the same), "peer:ro" (may get), "peer:wo" (may put) or
+ * "peer:no"; the peer is an entry of the peer table, or "*": those that are not named.
+ * -EINVAL: malformed, and nothing is written.
+ */
+int rmpool_allow_parse(const char *text, struct rmpool_allow_entry *entry);
 
 /*
  * Register memory. @access: RMPOOL_ACCESS_*. @segment: from rmpool_publish(),
@@ -460,6 +479,14 @@ struct rmpool_nl_peer {
 	const struct rmpool_nl_rail *rails;
 };
 
+/* Who may open a segment. */
+struct rmpool_nl_allowed {
+	const struct rmpool_nl_allowed *next;
+	const char *peer;		/* "*": those that are not named */
+	uint32_t access;		/* RMPOOL_ACCESS_REMOTE_* */
+	uint32_t reserved;
+};
+
 struct rmpool_nl_segment {
 	const char *name;
 	uint32_t id;
@@ -468,6 +495,9 @@ struct rmpool_nl_segment {
 	uint64_t size;			/* end of the last region */
 	uint32_t owner_pid;
 	uint32_t owner_uid;
+	uint32_t restricted;		/* 1: only those may open it who are allowed */
+	uint32_t nr_allowed;
+	const struct rmpool_nl_allowed *allowed;
 };
 
 struct rmpool_nl_region {

@@ -91,6 +91,8 @@ static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 		}
 		break;
 	case REVOKE:
+	case REKEY:
+	case WITHDRAWN:
 		if (chance(r, 80)) {
 			memmove(l->out + 16, m + 16, 16);
 			send_message(l, REVOKE_ACK, 16);
@@ -252,8 +254,8 @@ static bool round_talk(struct random *r, bool changed)
 	/* What may come at any time. */
 	static const uint8_t rules[] = {
 		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, SEGMENT_CLOSE, KEYS_GET, KEYS_CHANGED,
-		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, QP_FENCE,
-		QP_FENCED, TYPES - 1,
+		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, QP_FENCE, QP_FENCED,
+		REKEY, WITHDRAWN, TYPES - 1,
 	};
 	uint32_t n = 1 + below(r, 60), odd = changed ? 1 + below(r, 40) : 0;
 	struct link l;
@@ -279,8 +281,8 @@ static bool round_talk(struct random *r, bool changed)
 static bool round_flood(struct random *r)
 {
 	static const uint8_t kinds[] = {
-		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, KEYS_GET, KEYS_CHANGED, REVOKE, PROBE, CREDIT,
-		QP_FENCE, QP_FENCED,
+		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, KEYS_GET, KEYS_CHANGED, REVOKE, REKEY, PROBE,
+		CREDIT, QP_FENCE, QP_FENCED,
 	};
 	uint8_t kind = kinds[below(r, sizeof(kinds))];
 	uint32_t n = 1 + below(r, 1500);

@@ -23,7 +23,9 @@ enum {
 	RAIL_LOST = 17,
 	QP_FENCE = 18,
 	QP_FENCED = 19,
-	TYPES = 21,		/* the last one is none */
+	REKEY = 20,
+	WITHDRAWN = 21,
+	TYPES = 23,	/* with one that nobody knows */
 };
 
 /* What was sent by type, and what the other side told. */
@@ -201,6 +203,12 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		put32(body, below(r, 10));
 		put32(body + 4, small(r));
 		put64(body + 8, below(r, 4));
+		return 16;
+	case REKEY:
+	case WITHDRAWN:
+		put32(body, below(r, 10));
+		put32(body + 4, small(r));
+		put64(body + 8, type == REKEY ? 1 + below(r, 3) : 0);
 		return 16;
 	case PROBE:
 	case PROBE_ACK:

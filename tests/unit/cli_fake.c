@@ -153,6 +153,16 @@ int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment)
 	return 0;
 }
 
+int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
+			 const struct rmpool_allow_entry *entries, uint32_t nr)
+{
+	if (segment != HANDLE_PUBLISHED || pool->local || nr > RMPOOL_ALLOW_MAX)
+		misused("allow %u for %u", nr, segment);
+	fake->nr_allowed = nr;
+	memcpy(fake->allowed, entries, nr * sizeof(*entries));
+	return 0;
+}
+
 int rmpool_unpublish(struct rmpool *pool, uint32_t segment)
 {
 	(void)pool;
@@ -396,9 +406,21 @@ static const struct rmpool_nl_peer peers[] = {
 	  .error = -ECONNREFUSED },
 };
 
+static const struct rmpool_nl_allowed allowed[] = {
+	{ .next = &allowed[1], .peer = "b", .access = RMPOOL_ACCESS_REMOTE_READ },
+	{ .next = &allowed[2], .peer = "c",
+	  .access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE },
+	{ .next = &allowed[3], .peer = "d", .access = RMPOOL_ACCESS_REMOTE_WRITE },
+	{ .next = &allowed[4], .peer = "e", .access = 0 },
+	{ .peer = "*", .access = RMPOOL_ACCESS_REMOTE_READ },
+};
+
 static const struct rmpool_nl_segment segments[] = {
 	{ .name = "kv", .id = 5, .regions = 1, .generation = 2, .size = 8 << 20,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	{ .name = "some", .id = 6, .owner_pid = 0x7ffffff0, .restricted = 1, .nr_allowed = 5,
+	  .allowed = allowed },
+	{ .name = "none", .id = 7, .owner_pid = 0x7ffffff0, .restricted = 1 },
 };
 
 static const struct rmpool_nl_region regions[] = {

@@ -48,6 +48,8 @@ struct fake {
 	struct { char name[RMPOOL_NAME_MAX]; uint32_t accept; } set;
 	uint32_t serve_access;
 	uint64_t serve_offset;
+	uint32_t nr_allowed;
+	struct rmpool_allow_entry allowed[RMPOOL_ALLOW_MAX];
 
 	/* what "b/kv" holds: offset n of it is byte n here */
 	unsigned char memory[FAKE_MEMORY];

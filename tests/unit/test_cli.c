@@ -228,6 +228,9 @@ static void test_lists(void **state)
 	result = tool_run("segment", "list");
 	assert_has(result->out, "kv");
 	assert_has(result->out, "8 MiB");
+	assert_has(result->out, "may open it: b:ro  c:rw  d:wo  e:no\n");
+	assert_has(result->out, "may open it: *:ro\n");
+	assert_has(result->out, "nobody may open it\n");
 	result = tool_run("region");
 	assert_has(result->out, "0x1000");
 	assert_has(result->out, "registering 62%");
@@ -247,7 +250,12 @@ static void test_lists(void **state)
 	assert_string_equal(json_string_value(json_object_get(peer, "relaxed_ordering")),
 			    "forced by the driver");
 	json_decref(root);
-	json_decref(parse(tool_run("-j", "segment")->out));
+	root = parse(tool_run("-j", "segment")->out);
+	peer = json_object_get(root, "segments");
+	assert_true(json_is_null(json_object_get(json_array_get(peer, 0), "allowed")));
+	assert_int_equal(json_array_size(json_object_get(json_array_get(peer, 1), "allowed")), 5);
+	assert_true(json_is_array(json_object_get(json_array_get(peer, 2), "allowed")));
+	json_decref(root);
 	root = parse(tool_run("-j", "region")->out);
 	peer = json_array_get(json_object_get(root, "regions"), 0);
 	assert_true(json_is_false(json_object_get(peer, "dmabuf")));

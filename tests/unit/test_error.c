@@ -84,7 +84,7 @@ static void limits_are_told_with_numbers(void **state)
 		{ RMPOOL_REASON_OPENS,
 		  "x: one open file may have 111 segments of peers open, 55 in use; close some" },
 		{ RMPOOL_REASON_BATCH,
-		  "x: one call takes at most 111 requests or regions, these are 222; split them over several calls" },
+		  "x: one call takes at most 111 requests, regions or entries, these are 222" },
 		{ RMPOOL_REASON_RING,
 		  "x: a ring has a power of two from 8 to 111 entries, not 222" },
 		{ RMPOOL_REASON_DEVICE_MRS,

@@ -238,9 +238,11 @@ static void reads_a_peer(void **state)
 
 static void reads_segments_and_regions(void **state)
 {
+	struct rmpl_allowed allowed = { .room = 0 };
 	struct rmpool_nl_segment segment;
 	struct rmpool_nl_region region;
 	struct datagram d = { .length = 0 };
+	size_t nest;
 
 	(void)state;
 	begin_genl(&d, RMPOOL_CMD_SEGMENT_GET);
@@ -251,7 +253,7 @@ static void reads_segments_and_regions(void **state)
 	add_u64(&d, RMPOOL_A_SEGMENT_SIZE, 1ull << 41);
 	add_u32(&d, RMPOOL_A_OWNER_PID, 99);
 	add_u32(&d, RMPOOL_A_OWNER_UID, 1000);
-	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment), 0);
+	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment, &allowed), 0);
 	assert_string_equal(segment.name, "data");
 	assert_int_equal(segment.id, 11);
 	assert_int_equal(segment.generation, 1ull << 40);
@@ -259,6 +261,27 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(segment.size, 1ull << 41);
 	assert_int_equal(segment.owner_pid, 99);
 	assert_int_equal(segment.owner_uid, 1000);
+	assert_int_equal(segment.restricted, 0);
+	assert_int_equal(segment.nr_allowed, 0);
+	assert_null(segment.allowed);
+
+	/* who may open it */
+	add_attr(&d, RMPOOL_A_SEGMENT_RESTRICTED, "", 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		nest = begin_nest(&d, RMPOOL_A_SEGMENT_ALLOW);
+		add_text(&d, RMPOOL_A_ALLOW_PEER, i ? "beta" : "*");
+		add_u32(&d, RMPOOL_A_ALLOW_ACCESS, 2 * i);
+		end_nest(&d, nest);
+	}
+	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment, &allowed), 0);
+	assert_int_equal(segment.restricted, 1);
+	assert_int_equal(segment.nr_allowed, 3);
+	assert_string_equal(segment.allowed->peer, "*");
+	assert_int_equal(segment.allowed->access, 0);
+	assert_string_equal(segment.allowed->next->next->peer, "beta");
+	assert_int_equal(segment.allowed->next->next->access, 4);
+	assert_null(segment.allowed->next->next->next);
+	free(allowed.array);
 
 	d.length = 0;
 	begin_genl(&d, RMPOOL_CMD_REGION_GET);

@@ -39,7 +39,7 @@ _rmpool()
 			continue
 		fi
 		case $word in
-		--file | --save | --timeout | --size | --offset | -f | -t | -s | -o) skip=1 ;;
+		--file | --save | --timeout | --size | --offset | --allow | -f | -t | -s | -o | -a) skip=1 ;;
 		-?*) ;;
 		*)
 			if [[ -z $first ]]; then
@@ -56,7 +56,7 @@ _rmpool()
 	if [[ $cur == -* ]]; then
 		options=$common
 		case $first${second:+ $second} in
-		serve) options+=' --size --file --offset --read-only --save' ;;
+		serve) options+=' --size --file --offset --read-only --allow --save' ;;
 		'node set' | 'peer add') options+=' --allow-loopback' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

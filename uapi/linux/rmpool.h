@@ -16,8 +16,8 @@
  *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
  *    unless a name says otherwise. A negative time-out waits without limit.
  *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind;
- *    those of REGION_DEL, REGION_DEL_MANY and SEGMENT_DELETE only by one that ends
- *    the process. Calls that do many things keep those that are done.
+ *    those of REGION_DEL, REGION_DEL_MANY, SEGMENT_DELETE and SEGMENT_ALLOW only by one
+ *    that ends the process. Calls that do many things keep those that are done.
  *  - All calls may be made from several threads at once.
  */
 #ifndef _UAPI_LINUX_RMPOOL_H
@@ -36,6 +36,8 @@
 /* Entries of a completion ring; any power of two between the two. */
 #define RMPOOL_RING_MIN		8
 #define RMPOOL_RING_MAX		65536
+/* Entries of the list of who may open a segment. */
+#define RMPOOL_ALLOW_MAX	64
 /* As &struct rmpool_region_add.offset: the next free offset of the segment. */
 #define RMPOOL_OFFSET_NEXT	(~0ULL)
 /* As &struct rmpool_completion.rail: no rail carried any byte. */
@@ -93,6 +95,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_NO_RAIL = 42,	/* connected, but no data path came up */
 	RMPOOL_REASON_SEGMENT_UNKNOWN = 43, /* peer has no segment of that name */
 	RMPOOL_REASON_PROTOCOL = 44,	/* peer sent something malformed */
+	RMPOOL_REASON_NOT_ALLOWED = 45,	/* peer does not let us open that segment */
 };
 
 /**
@@ -228,7 +231,8 @@ struct rmpool_ring_setup {
  * @handle: out: the segment, for REGION_ADD and SEGMENT_DELETE; never 0
  * @error: out
  *
- * The name must be free on this node (EEXIST). The segment begins empty.
+ * The name must be free on this node (EEXIST). The segment begins empty, and everybody
+ * who may connect may open it: see SEGMENT_ALLOW.
  */
 struct rmpool_segment_create {
 	char name[RMPOOL_NAME_MAX];
@@ -248,6 +252,65 @@ struct rmpool_segment_create {
 struct rmpool_handle {
 	__u32 handle;
 	__u32 flags;
+};
+
+/**
+ * struct rmpool_allow_entry - what one peer may do with a segment
+ * @peer: name of an entry of the peer table, there or not, NUL-padded; or "*": who is not
+ *	named
+ * @access: RMPOOL_ACCESS_REMOTE_READ, RMPOOL_ACCESS_REMOTE_WRITE, both, or 0: nothing
+ * @reserved: zero
+ */
+struct rmpool_allow_entry {
+	char peer[RMPOOL_NAME_MAX];
+	__u32 access;
+	__u32 reserved;
+};
+
+/* As &struct rmpool_segment_allow.flags: there is a list. Without, everybody may open the
+ * segment.
+ */
+#define RMPOOL_ALLOW_LIST		0x1U
+
+/**
+ * struct rmpool_segment_allow - say who may open a segment
+ * @entries: address of an array of @nr &struct rmpool_allow_entry, each name once
+ * @handle: a published segment of this file
+ * @nr: how many, 0 to RMPOOL_ALLOW_MAX; with RMPOOL_ALLOW_LIST and 0, nobody may
+ * @size: sizeof(struct rmpool_allow_entry) of the caller, the distance of elements
+ * @flags: 0 or RMPOOL_ALLOW_LIST; without it, @nr is 0
+ * @rekeyed: out: regions that got other keys, since peers had those of before
+ * @lost: out: how many of these are not on all their devices any more
+ * @error: out: the entry at fault in @error.need; or, if regions were lost, the limit
+ *
+ * The list takes the place of the one before. What a peer may do with a region is what
+ * both the list and the access of the region allow; where it is nothing at all, it cannot
+ * open the segment (EACCES there), and loses it if it has it open: its requests end with
+ * EACCES.
+ *
+ * When it returns, what was withdrawn is gone. A peer may remember keys that it was told,
+ * so all regions that it could reach so have got other ones; those who still may were
+ * told these, and go on with their requests. Peers that do not let go of the old keys in
+ * time (module parameter revoke_wait_ms, as for REGION_DEL) lose their queue pairs. Devices
+ * check the access of the region; that a peer only uses the part that the list allows is
+ * up to its own module.
+ *
+ * Errors: EINVAL (malformed entry, among others), EEXIST (a name twice), E2BIG (@nr above
+ * the limit), EFAULT, ENOENT (no such segment), ENOMEM: nothing was changed. ENOSPC: the
+ * list holds, but there was no room on a device to give some regions other keys; peers
+ * reach these through the other devices that they are on, if any, as own requests do. EINTR: the
+ * list holds, and the rest happens in the background. If the structure cannot be written
+ * at the end, EFAULT, the list holds as well.
+ */
+struct rmpool_segment_allow {
+	__u64 entries;
+	__u32 handle;
+	__u32 nr;
+	__u32 size;
+	__u32 flags;
+	__u32 rekeyed;
+	__u32 lost;
+	struct rmpool_error error;
 };
 
 /**
@@ -383,7 +446,8 @@ struct rmpool_region_del_many {
  * @error: out
  *
  * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
- * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), EPROTO
+ * EHOSTUNREACH, EACCES (not trusted, or not allowed to open that segment), EPROTONOSUPPORT
+ * (version), EPROTO
  * (malformed answer), ELOOP (the peer is this node), EADDRINUSE (it is connected
  * under another name), ESTALE (it came back as another node meanwhile), ENODEV
  * (no usable device), EMFILE (too many opened segments, of the file or of the
@@ -520,7 +584,8 @@ struct rmpool_request {
  *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
  *	in a region, or nothing that can be registered), ERANGE (past the end
  *	of a local or remote region), ENXIO
- *	(no region at that offset of the segment), EACCES (no right), ESTALE
+ *	(no region at that offset of the segment), EACCES (no right, or withdrawn
+ *	before all was posted), ESTALE
  *	(region or segment gone, or the owner of the memory let go of it),
  *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
  *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO;
@@ -652,5 +717,6 @@ struct rmpool_cancel {
 #define RMPOOL_IOC_CANCEL	_IOWR(RMPOOL_IOC_MAGIC, 0x0c, struct rmpool_cancel)
 #define RMPOOL_IOC_REGION_ADD_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0d, struct rmpool_region_add_many)
 #define RMPOOL_IOC_REGION_DEL_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0e, struct rmpool_region_del_many)
+#define RMPOOL_IOC_SEGMENT_ALLOW _IOWR(RMPOOL_IOC_MAGIC, 0x0f, struct rmpool_segment_allow)
 
 #endif /* _UAPI_LINUX_RMPOOL_H */

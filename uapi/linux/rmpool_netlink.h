@@ -196,6 +196,10 @@ enum rmpool_attr {
 	RMPOOL_A_NODE_STAGING_REQUESTS = 77, /* u64 */
 	RMPOOL_A_NODE_STAGING_BYTES = 78, /* u64: of those */
 	RMPOOL_A_NODE_STAGING_FALLBACKS = 79, /* u64: that found no room */
+	RMPOOL_A_SEGMENT_RESTRICTED = 80, /* flag: only those who are allowed may open it */
+	RMPOOL_A_SEGMENT_ALLOW = 81,	/* nest: RMPOOL_A_ALLOW_*, one for each of those */
+	RMPOOL_A_ALLOW_PEER = 82,	/* text: name of a peer; "*": those not named */
+	RMPOOL_A_ALLOW_ACCESS = 83,	/* u32: RMPOOL_ACCESS_REMOTE_* */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1
