@@ -635,6 +635,59 @@ static void test_renewed(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
 }
 
+/* What a dead queue pair carried does not keep the old keys, whatever it waits for, nor
+ * does what is only being copied.
+ */
+static void test_renewed_held(struct kunit *test)
+{
+	struct asked *a = ask_and_break(test, RMPOOL_OP_PUT);
+
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	qp_down(0, 0);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	say_all_fenced();
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	rail_down(1);
+
+	/* They are replaced while it is in flight: the last that fails lets go of them. */
+	a = ask_plain(test, 3, RMPOOL_OP_PUT);
+	rail_up(test, 0, 1);
+	submit(a);
+	rail_up(test, 1, 1);
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	qp_down(0, 0);
+	say_all_fenced();
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+
+	a = ask_plain(test, 1, RMPOOL_OP_GET);
+	/* Who copies. */
+	a->req.inflight = 1;
+	submit(a);
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	rmp_flow_copied(&a->req, 0, 0);
+	check_ended(test, a, 0);
+}
+
 /* A right that goes: nothing is posted beyond it. */
 static void test_right_withdrawn(struct kunit *test)
 {
@@ -889,6 +942,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
 	KUNIT_CASE(test_renewed),
+	KUNIT_CASE(test_renewed_held),
 	KUNIT_CASE(test_right_withdrawn),
 	KUNIT_CASE(test_suspect),
 	KUNIT_CASE(test_got_while_suspect),
