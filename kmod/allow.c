@@ -3,10 +3,10 @@
  * Who may open a segment, as its owner says it: reading the list, putting it in the place
  * of the one before, and taking back what it does not allow any more.
  *
- * Peers that lose all they could do with the segment are told, and have the time of a
- * revocation to end what is in flight. Then each region whose keys are with peers, and
- * that somebody may not reach any more in a way that it could, gets other ones
- * (rekey.c). Peers that stay silent are cut off.
+ * Peers that lose all they could do with the segment are told, and each region whose keys
+ * are with peers, and that somebody may not reach any more in a way that it could, gets
+ * other ones (rekey.c). Both have the time of a revocation to end what is in flight, and
+ * are waited for together. Peers that stay silent are cut off.
  *
  * Context: process context of the owner. Locking: segment->changing from the list to the
  * end, so that lists come one after the other, and each call returns when what its own
@@ -92,9 +92,10 @@ int rmp_segment_allow(struct rmp_segment *segment, struct rmp_rights *rights,
 		kfree(rights);
 		goto out;
 	}
-	if (rev)
-		rmp_revocation_wait(rev, true);
-	ret = rmp_segment_rekey_all(segment, lost, &done);
+	ret = rmp_segment_rekey_all(segment, lost, rev, &done);
+	/* There may be no region at all. */
+	if (rev && !rmp_revocation_wait(rev, true))
+		ret = -EINTR;
 	arg->rekeyed = done.regions;
 	arg->lost = done.lost;
 	arg->error = done.error;

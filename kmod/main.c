@@ -16,6 +16,7 @@
 #include "export.h"
 #include "flow.h"
 #include "netlink.h"
+#include "rekey.h"
 #include "repeat.h"
 #include "segment.h"
 #include "staging.h"
@@ -107,9 +108,12 @@ static int __init rmp_init(void)
 	ret = rmp_region_init(&region_ops);
 	if (ret)
 		goto segment;
-	ret = rmp_transfer_init();
+	ret = rmp_rekey_init();
 	if (ret)
 		goto region;
+	ret = rmp_transfer_init();
+	if (ret)
+		goto rekey;
 	ret = rmp_staging_init();
 	if (ret)
 		goto transfer;
@@ -138,6 +142,8 @@ staging:
 	rmp_staging_exit();
 transfer:
 	rmp_transfer_exit();
+rekey:
+	rmp_rekey_exit();
 region:
 	rmp_region_exit();
 segment:
@@ -158,6 +164,7 @@ static void __exit rmp_exit(void)
 	peers_exit();
 	rmp_device_exit();
 	rmp_transfer_exit();
+	rmp_rekey_exit();
 	rmp_region_exit();
 	rmp_segment_exit();
 	destroy_workqueue(rmp_peers_wq);

@@ -15,12 +15,14 @@
  * cannot be reached through this device any more, which is better than by somebody who
  * must not.
  *
- * Peers that stay silent are cut off (revoke.c). Regions are done in steps, so that not
- * all have two mappings at a time.
+ * Peers that stay silent are cut off (revoke.c). Those that lost all of their right are
+ * not told of new keys, but the old ones stay until they have let go as well. Regions are
+ * done in steps, so that not all have two mappings at a time.
  *
  * Locking: rmp_maps_lock() while mappings of a region are changed; it is not held while
  * peers or slices are waited for. Lifetime: each region of a step is referenced until
- * its old mappings are gone, which outlive the call when its process is killed.
+ * its old mappings are gone, which outlive the call when its process is killed: then a
+ * work item waits, in a queue of its own, since others have to run for that to end.
  * Context: process.
  */
 #include <linux/bitmap.h>
@@ -39,12 +41,15 @@
 /* One step. */
 struct rmp_rekeying {
 	struct work_struct work;
+	struct rmp_revocation *withdrawn;	/* by who lost all, or NULL */
 	struct list_head revs;		/* revocations of old keys, by node */
 	struct list_head old;		/* mappings, by node */
 	u32 nr;
 	struct rmp_region *regions[RMP_REKEY_STEP];
 	DECLARE_BITMAP(again, RMP_REKEY_STEP);	/* to be mapped again */
 };
+
+static struct workqueue_struct *rmp_rekey_wq;
 
 static bool rmp_map_has_keys(const struct rmp_mapping *map)
 {
@@ -146,15 +151,27 @@ static int rekey_again(struct rmp_region *region)
 	return err;
 }
 
+static bool rekey_answered(struct rmp_revocation *rev, bool killable)
+{
+	if (killable)
+		return !wait_for_completion_killable(&rev->done);
+	wait_for_completion(&rev->done);
+	return true;
+}
+
 /* Until peers have let go, or were cut off; false: killed. */
 static bool rekey_wait(struct rmp_rekeying *step, bool killable)
 {
 	struct rmp_revocation *rev, *next;
 
+	if (step->withdrawn) {
+		if (!rekey_answered(step->withdrawn, killable))
+			return false;
+		rmp_revocation_put(step->withdrawn);
+		step->withdrawn = NULL;
+	}
 	list_for_each_entry_safe(rev, next, &step->revs, node) {
-		if (!killable)
-			wait_for_completion(&rev->done);
-		else if (wait_for_completion_killable(&rev->done))
+		if (!rekey_answered(rev, killable))
 			return false;
 		list_del(&rev->node);
 		rmp_revocation_put(rev);
@@ -205,6 +222,7 @@ static void rekey_work(struct work_struct *work)
 }
 
 int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
+			  struct rmp_revocation *withdrawn,
 			  struct rmp_rekeyed *done)
 {
 	struct rmp_rekeying *step;
@@ -225,6 +243,9 @@ int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
 			kfree(step);
 			return ret;
 		}
+		if (withdrawn)
+			kref_get(&withdrawn->ref);
+		step->withdrawn = withdrawn;
 		memset(&error, 0, sizeof(error));
 		for (i = 0; i < step->nr; i++) {
 			rekey_switch(step, i, &error);
@@ -238,10 +259,21 @@ int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
 		} else {
 			ret = -EINTR;
 			INIT_WORK(&step->work, rekey_work);
-			queue_work(rmp_peers_wq, &step->work);
+			queue_work(rmp_rekey_wq, &step->work);
 		}
 		if (lost && !done->lost)
 			done->error = error;
 		done->lost += lost;
 	}
+}
+
+int rmp_rekey_init(void)
+{
+	rmp_rekey_wq = alloc_workqueue("rmpool_rekey", WQ_UNBOUND, 0);
+	return rmp_rekey_wq ? 0 : -ENOMEM;
+}
+
+void rmp_rekey_exit(void)
+{
+	destroy_workqueue(rmp_rekey_wq);
 }

@@ -713,7 +713,7 @@ static void expect_other_keys(struct kunit *test, const struct rmp_region *regio
 
 static int rekey(struct rmp_rekeyed *done, u32 access)
 {
-	return rmp_segment_rekey_all(&world.segment, access, done);
+	return rmp_segment_rekey_all(&world.segment, access, NULL, done);
 }
 
 static struct rmp_mapping *in_use;
@@ -807,6 +807,82 @@ static void test_rekey_unwinding(struct kunit *test)
 	rmp_region_put(region);
 }
 
+struct rekeying {
+	struct rmp_revocation withdrawn;
+	struct completion done;
+	struct rmp_rekeyed rekeyed;
+	int result;
+};
+
+static int rekey_slowly(void *arg)
+{
+	struct rekeying *r = arg;
+
+	allow_signal(SIGKILL);
+	r->result = rmp_segment_rekey_all(&world.segment, RMPOOL_ACCESS_REMOTE_READ,
+					  &r->withdrawn, &r->rekeyed);
+	complete(&r->done);
+	return 0;
+}
+
+/* Who lost all of its right has not let go: the old keys stay until then, also when the
+ * owner is killed meanwhile.
+ */
+static void rekey_waits(struct kunit *test, bool killed)
+{
+	struct rekeying *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	unsigned long end = jiffies + 20 * HZ;
+	u32 before[2][KEYS], mrs;
+	struct rmp_region *region;
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	device_come(test, 0, 2);
+	device_come(test, 3, 4);
+	region = told_region(test, RMPOOL_ACCESS_ALL);
+	keys_of(test, region, before);
+	mrs = world.mrs;
+	kref_init(&r->withdrawn.ref);
+	init_completion(&r->withdrawn.done);
+	init_completion(&r->done);
+	task = kthread_create(rekey_slowly, r, "rmp_rekey");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	while (!READ_ONCE(world.rekeyed) && time_before(jiffies, end))
+		cond_resched();
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&r->done, HZ / 5));
+	KUNIT_EXPECT_EQ(test, world.mrs, 2 * mrs);
+	if (killed) {
+		send_sig(SIGKILL, task, 1);
+		wait_for_completion(&r->done);
+		KUNIT_EXPECT_EQ(test, r->result, -EINTR);
+		KUNIT_EXPECT_EQ(test, world.mrs, 2 * mrs);
+	}
+	complete_all(&r->withdrawn.done);
+	if (!killed) {
+		wait_for_completion(&r->done);
+		KUNIT_EXPECT_EQ(test, r->result, 0);
+	}
+	flush_workqueue(rmp_rekey_wq);
+	KUNIT_EXPECT_EQ(test, r->rekeyed.regions, 1);
+	KUNIT_EXPECT_EQ(test, world.mrs, mrs);
+	expect_other_keys(test, region, before);
+	rmp_region_put(region);
+	KUNIT_EXPECT_EQ(test, kref_read(&region->ref), 1);
+	put_task_struct(task);
+}
+
+static void test_rekey_waits(struct kunit *test)
+{
+	rekey_waits(test, false);
+}
+
+static void test_rekey_killed(struct kunit *test)
+{
+	rekey_waits(test, true);
+}
+
 static void no_more_mrs(struct rmp_region *region)
 {
 	world.ibdev[3]->attrs.max_mr = 1;
@@ -868,6 +944,8 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(test_own),
 	KUNIT_CASE(test_rekey),
 	KUNIT_CASE(test_rekey_unwinding),
+	KUNIT_CASE(test_rekey_waits),
+	KUNIT_CASE(test_rekey_killed),
 	KUNIT_CASE(test_rekey_no_room),
 	{}
 };

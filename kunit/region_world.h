@@ -21,8 +21,6 @@
 #include "fit.c"
 #include "capacity.c"
 
-struct workqueue_struct *rmp_peers_wq;
-
 #define BASE		0x100000UL
 #define DEVICES		4
 /* What lies behind the regions: these pages, in any order. */
@@ -484,6 +482,8 @@ static int region_init(struct kunit *test)
 	kref_init(&world.segment.ref);
 	ret = rmp_region_init(&played_ops);
 	KUNIT_ASSERT_EQ(test, ret, 0);
+	ret = rmp_rekey_init();
+	KUNIT_ASSERT_EQ(test, ret, 0);
 	rmp_memory_init(&world.mem, current->active_mm);
 	suite_case(test);
 	return 0;
@@ -508,6 +508,7 @@ static void region_exit(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kref_read(&world.dev[i]->ref), 2);
 		device_go(i);
 	}
+	rmp_rekey_exit();
 	rmp_region_exit();
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
