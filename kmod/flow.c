@@ -367,6 +367,23 @@ static s32 status_of(enum ib_wc_status status)
 	}
 }
 
+/* flow->lock held. The last slice with the old keys has ended: what is left goes on with
+ * the new ones, or cannot, since these were taken back meanwhile. It may just wait for
+ * the peer, so it is not left to who would look at it next. True: it can be ended.
+ */
+static bool request_renewed(struct rmp_request *req)
+{
+	s32 status;
+
+	request_renew(req);
+	status = rmp_flow_blocked(req);
+	if (status && (req->left || !list_empty(&req->pieces)))
+		return rmp_flow_abandon(req, status);
+	if (!list_empty(&req->queue))
+		list_move_tail(&req->queue, &req->flow->queue[req->prio]);
+	return false;
+}
+
 /* flow->lock held. */
 static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		       enum ib_wc_status status, struct list_head *done)
@@ -393,12 +410,8 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		ended = !list_empty(&req->active) && rmp_flow_idle(req);
 	else	/* What is not posted is not worth posting any more. */
 		ended = rmp_flow_abandon(req, status_of(status));
-	/* See request_renew(). What is left may wait for the peer, so it lets go now. */
-	if (!ended && !req->posted && READ_ONCE(req->rr->next)) {
-		request_renew(req);
-		if (!list_empty(&req->queue))
-			list_move_tail(&req->queue, &qp->flow->queue[req->prio]);
-	}
+	if (!ended && !req->posted && READ_ONCE(req->rr->next))
+		ended = request_renewed(req);
 	if (ended)
 		list_add_tail(&req->done_node, done);
 }

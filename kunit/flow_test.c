@@ -673,6 +673,24 @@ static void test_renewed_held(struct kunit *test)
 	finish_all();
 	check_ended(test, a, 0);
 
+	/* And then the new ones are taken back, too: nobody waits for the peer's end. */
+	a = ask_plain(test, 3, RMPOOL_OP_PUT);
+	rail_down(1);
+	rail_up(test, 0, 1);
+	submit(a);
+	rail_up(test, 1, 1);
+	renew(a);
+	WRITE_ONCE(a->renewed.revoked, true);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	check_ended(test, a, -ESTALE);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	rail_down(0);
+	say_all_fenced();
+
 	a = ask_plain(test, 1, RMPOOL_OP_GET);
 	/* Who copies. */
 	a->req.inflight = 1;
