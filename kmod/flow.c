@@ -12,8 +12,8 @@
  * A request that no rail reaches, or whose region is suspect (watch.c), is
  * parked, so that it does not stand before others. Whoever makes a way, or may
  * have made one, says so by rmp_flow_kick(): what is parked is then queued again. So is
- * a request whose keys the peer has replaced, while slices of it are in flight with the
- * old ones: the last of these queues it again.
+ * a request whose keys the peer has replaced (renew.c), while slices of it are in flight
+ * with the old ones: the last of these queues it again.
  *
  * What was on a queue pair that died comes back to its request in pieces
  * (repeat.c), and goes before the rest of it.
@@ -73,27 +73,6 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status)
 		status = -ECONNRESET;
 	rmp_repeat_drop(req);
 	return rmp_flow_stop(req, status);
-}
-
-/* flow->lock held. Where the peer has replaced the keys of its region, the request goes
- * over to what has the new ones. It acknowledges that nothing is in flight with the old
- * ones, so not before its slices have ended: false until then. What a dead queue pair
- * carried has ended: a packet of that which is late finds that its key is gone.
- */
-static bool request_renew(struct rmp_request *req)
-{
-	struct rmp_rregion *old, *next;
-
-	/* Pairs with rmp_keycache_renew(). */
-	while ((next = smp_load_acquire(&req->rr->next))) {
-		if (req->posted)
-			return false;
-		old = req->rr;
-		rmp_rregion_hold(next);
-		req->rr = next;
-		rmp_rregion_put(old);
-	}
-	return true;
 }
 
 /* The end of a session takes all keys as well, but after all its rails. */
@@ -257,7 +236,7 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 					       struct rmp_request, queue);
 		if (!req)
 			break;
-		if (!request_renew(req)) {
+		if (!rmp_request_renew(req)) {
 			/* The last of its slices puts it back. */
 			list_move_tail(&req->queue, &flow->parked[class]);
 			--*budget;
@@ -367,23 +346,6 @@ static s32 status_of(enum ib_wc_status status)
 	}
 }
 
-/* flow->lock held. The last slice with the old keys has ended: what is left goes on with
- * the new ones, or cannot, since these were taken back meanwhile. It may just wait for
- * the peer, so it is not left to who would look at it next. True: it can be ended.
- */
-static bool request_renewed(struct rmp_request *req)
-{
-	s32 status;
-
-	request_renew(req);
-	status = rmp_flow_blocked(req);
-	if (status && (req->left || !list_empty(&req->pieces)))
-		return rmp_flow_abandon(req, status);
-	if (!list_empty(&req->queue))
-		list_move_tail(&req->queue, &req->flow->queue[req->prio]);
-	return false;
-}
-
 /* flow->lock held. */
 static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		       enum ib_wc_status status, struct list_head *done)
@@ -411,8 +373,10 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 	else	/* What is not posted is not worth posting any more. */
 		ended = rmp_flow_abandon(req, status_of(status));
 	if (!ended && !req->posted && READ_ONCE(req->rr->next))
-		ended = request_renewed(req);
-	if (ended)
+		ended = rmp_request_renewed(req);
+	if (!ended)
+		rmp_request_let_go(req);
+	else
 		list_add_tail(&req->done_node, done);
 }
 
@@ -480,7 +444,7 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 	/* What only waits for the peer (repeat.c), or is only copied (staging.c), lets go
 	 * of old keys as well.
 	 */
-	request_renew(req);
+	rmp_request_renew(req);
 	status = overdue ? -ETIMEDOUT : rmp_flow_blocked(req);
 	if (!status ||
 	    (!overdue && !req->left && list_empty(&req->pieces))) {
@@ -491,13 +455,17 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 			list_add_tail(&req->done_node, done);
 			return;
 		}
+		rmp_request_let_go(req);
 		if (!req->reported && time_before(req->deadline, *next))
 			*next = req->deadline;
 		return;
 	}
 	if (overdue ? rmp_flow_stop(req, status) : rmp_flow_abandon(req, status)) {
 		list_add_tail(&req->done_node, done);
-	} else if (!overdue) {
+		return;
+	}
+	rmp_request_let_go(req);
+	if (!overdue) {
 		if (!req->reported && time_before(req->deadline, *next))
 			*next = req->deadline;
 	} else if (!req->reported) {

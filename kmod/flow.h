@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the data rooms share: transfer.c (what users ask for), flow.c (the
- * queue to one peer), repeat.c (what is to be posted again) and qp.c (posting).
+ * queue to one peer), repeat.c (what is to be posted again), renew.c (with which keys)
+ * and qp.c (posting).
  */
 #ifndef RMP_FLOW_H
 #define RMP_FLOW_H
@@ -30,7 +31,8 @@ struct rmp_hold;
  * @file: referenced
  * @peer: referenced, and so @flow lives
  * @region: referenced
- * @rr: referenced; another takes its place when its keys are replaced; flow->lock
+ * @rr: referenced; another takes its place when its keys are replaced, and one that
+ *	stands for none when it was taken back and nothing is posted; flow->lock
  * @stage: where its bytes are copied through, or NULL; then @region is the pool's
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
@@ -186,6 +188,22 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status);
 bool rmp_flow_idle(struct rmp_request *req);
 /* Likewise: why it cannot go on, or 0. */
 s32 rmp_flow_blocked(const struct rmp_request *req);
+/* renew.c, likewise. Where the peer has replaced the keys of its region, a request goes over
+ * to what has the new ones. It says by that that nothing is in flight with the old ones,
+ * so not before its slices have ended: false until then. What a dead queue pair carried
+ * has ended: a packet of that which is late writes what is written once more, or finds
+ * that its key is gone.
+ */
+bool rmp_request_renew(struct rmp_request *req);
+/* The last slice with the old keys has ended: what is left goes on with the new ones, or
+ * cannot, since these were taken back meanwhile. It may just wait for the peer, so it is
+ * not left to who would look at it next. True: it can be ended.
+ */
+bool rmp_request_renewed(struct rmp_request *req);
+/* A request of which nothing is posted, nor could be now, lets go of what the peer took
+ * back.
+ */
+void rmp_request_let_go(struct rmp_request *req);
 /* Reports a request that has slices in flight, or a put with pieces that are held, as
  * unknown. The caller has stopped it, set req->reported and added one to req->inflight, under
  * flow->lock.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/flow.c, repeat.c and qp.c: requests become slices, slices are posted
- * and end, also with their queue pair, and then are posted again, but not too early;
- * and each request ends once, with what moved. The scheduler and the slicer are the
- * real ones, queue pairs are played (flow_world.h).
+ * Suite of kmod/flow.c, repeat.c, renew.c and qp.c: requests become slices, slices are
+ * posted and end, also with their queue pair, and then are posted again, but not too
+ * early, nor with keys that were replaced; and each request ends once, with what moved.
+ * The scheduler and the slicer are the real ones, queue pairs are played (flow_world.h).
  */
 #include "flow_world.h"
 
@@ -706,6 +706,48 @@ static void test_renewed_held(struct kunit *test)
 	check_ended(test, a, 0);
 }
 
+/* Nor does the peer wait for who copies when it takes the region back. What comes
+ * afterwards ends for the same reason as if it had been there.
+ */
+static void test_taken_back_copied(struct kunit *test)
+{
+	struct asked *a;
+	u32 way;
+
+	rail_up(test, 0, 1);
+	for (way = 0; way < 4; way++) {
+		a = ask_plain(test, 1, way & 1 ? RMPOOL_OP_GET : RMPOOL_OP_PUT);
+		/* Who copies. */
+		a->req.inflight = 1;
+		submit(a);
+		if (way & 1)
+			finish_all();
+		if (way & 2)
+			WRITE_ONCE(a->rr.access, 0);
+		WRITE_ONCE(a->rr.revoked, true);
+		rmp_flow_kick(world.flow);
+		let_sweep_run();
+		/* Not before its slice has ended. */
+		KUNIT_EXPECT_EQ(test, a->req.rr == &a->rr, !(way & 1));
+		finish_all();
+		KUNIT_EXPECT_PTR_NE(test, a->req.rr, &a->rr);
+		KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+		KUNIT_EXPECT_EQ(test, a->ended, 0);
+		/* A put is not whole yet. */
+		if (!(way & 1)) {
+			rmp_flow_more(&a->req, MIB);
+			rmp_flow_run(world.flow);
+			KUNIT_EXPECT_EQ(test, a->req.status,
+					way & 2 ? -EACCES : -ESTALE);
+		}
+		rmp_flow_copied(&a->req, 0, 0);
+		KUNIT_EXPECT_EQ(test, a->ended, 1);
+		KUNIT_EXPECT_EQ(test, a->posted, MIB);
+		if (way & 1)
+			check_ended(test, a, 0);
+	}
+}
+
 /* A right that goes: nothing is posted beyond it. */
 static void test_right_withdrawn(struct kunit *test)
 {
@@ -961,6 +1003,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_taken_back),
 	KUNIT_CASE(test_renewed),
 	KUNIT_CASE(test_renewed_held),
+	KUNIT_CASE(test_taken_back_copied),
 	KUNIT_CASE(test_right_withdrawn),
 	KUNIT_CASE(test_suspect),
 	KUNIT_CASE(test_got_while_suspect),

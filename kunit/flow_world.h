@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of flow.c, repeat.c and qp.c: the queue pairs of devices, regions on both
+ * The world of flow.c, repeat.c, renew.c and qp.c: the queue pairs of devices, regions on both
  * sides, the peer that answers for its ends, and who is told that a request has ended.
  * The test says what completes, in which way and when. Each work request is looked at:
  * that it stays in one chunk on both sides and uses the keys of its rail; that the bytes
@@ -13,6 +13,7 @@
 #include "suite.h"
 #include "flow.c"
 #include "repeat.c"
+#include "renew.c"
 #include "qp.c"
 #include "sched.c"
 #include "slice.c"
