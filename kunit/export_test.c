@@ -428,8 +428,8 @@ static struct rmp_revocation *allow(struct kunit *test, struct rmp_segment *segm
 	return rev;
 }
 
-#define READ	RMPOOL_ACCESS_REMOTE_READ
-#define WRITE	RMPOOL_ACCESS_REMOTE_WRITE
+#define CAN_GET	RMPOOL_ACCESS_REMOTE_READ
+#define CAN_PUT	RMPOOL_ACCESS_REMOTE_WRITE
 
 /* What the other node may do is what it is told, and follows the list. */
 static void test_rights(struct kunit *test)
@@ -447,8 +447,8 @@ static void test_rights(struct kunit *test)
 	rmp_keycache_init(&kc, rregion_released, NULL);
 	region_make(&r, 1, 1);
 	KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
-	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "a", READ | WRITE),
-				      READ | WRITE));
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "a", CAN_GET | CAN_PUT),
+				      CAN_GET | CAN_PUT));
 	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").status,
 			RMPOOL_REASON_NOT_ALLOWED);
 	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
@@ -456,14 +456,14 @@ static void test_rights(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).nr_runs, 0);
 	KUNIT_EXPECT_FALSE(test, r.told);
 
-	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "b", READ), READ | WRITE));
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "b", CAN_GET), CAN_GET | CAN_PUT));
 	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
 	KUNIT_EXPECT_TRUE(test, r.told);
-	rr = rmp_keycache_find(&kc, 0, 1, READ);
+	rr = rmp_keycache_find(&kc, 0, 1, CAN_GET);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
-	KUNIT_EXPECT_EQ(test, rr->access, READ);
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET);
 
 	/* More is told to who knows it; less as well. */
 	forget_sent();
@@ -471,14 +471,14 @@ static void test_rights(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
-	KUNIT_EXPECT_EQ(test, rr->access, READ | WRITE);
-	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "*", WRITE), READ));
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET | CAN_PUT);
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "*", CAN_PUT), CAN_GET));
 	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
-	KUNIT_EXPECT_EQ(test, rr->access, WRITE);
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_PUT);
 
 	/* Nothing any more: it is told once, and then never again. */
-	rev = allow(test, s, list_of(test, "b", 0), WRITE);
+	rev = allow(test, s, list_of(test, "b", 0), CAN_PUT);
 	KUNIT_ASSERT_NOT_NULL(test, rev);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_WITHDRAWN, &msg));
 	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
@@ -517,7 +517,7 @@ static void test_rights_back_at_once(struct kunit *test)
 	mutex_lock(&peer->session->export_lock);
 	KUNIT_EXPECT_NOT_NULL(test, xa_load(&peer->session->exports, s->id));
 	mutex_unlock(&peer->session->export_lock);
-	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, list_of(test, "a", READ),
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, list_of(test, "a", CAN_GET),
 						     &lost, &rev), 0);
 	KUNIT_ASSERT_NOT_NULL(test, rev);
 	/* Its export is out already, the old one perhaps still on its way out. */
@@ -551,28 +551,28 @@ static void test_rekey(struct kunit *test)
 	rmp_keycache_init(&kc, rregion_released, NULL);
 	for (i = 0; i < 4; i++) {
 		region_make(&r[i], i + 1, 1);
-		r[i].access = i == 1 ? READ : READ | WRITE;
+		r[i].access = i == 1 ? CAN_GET : CAN_GET | CAN_PUT;
 		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
 	}
 	/* Up to the end of all space. */
 	region_make(&r[4], 5, 1);
 	KUNIT_ASSERT_EQ(test, insert_at(s, &r[4], U64_MAX - r[4].length), 0);
 	/* Nobody was told of any. */
-	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, READ | WRITE, &at, told, 4), 0);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_GET | CAN_PUT, &at, told, 4), 0);
 	ask_open(test, peer, "s");
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
 	at = 0;
-	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 2), 2);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 2), 2);
 	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[0]);
 	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[2]);
-	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 4), 2);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 4), 2);
 	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[3]);
 	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[4]);
-	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, WRITE, &at, told, 4), 0);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 4), 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&r[3].ref), 2);
 	at = 0;
-	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, READ | WRITE, &at, told, 4), 1);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_GET | CAN_PUT, &at, told, 4), 1);
 	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[1]);
 
 	forget_sent();
