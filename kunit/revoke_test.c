@@ -251,6 +251,50 @@ static void test_several(struct kunit *test)
 	unpublish(s);
 }
 
+/* Replaced keys and a right that is withdrawn are like any other: the cut ends them, too. */
+static void test_cut_for_rights(struct kunit *test)
+{
+	struct rmp_rights *nobody = kzalloc(sizeof(*nobody), GFP_KERNEL);
+	struct rmp_segment *s = publish_all(test);
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+	struct rmp_revocation *rekey, *withdrawn;
+	static struct rmp_msg msg;
+	u32 lost;
+
+	KUNIT_ASSERT_NOT_NULL(test, nobody);
+	rekey = rmp_segment_rekey(s, &r[0]);
+	KUNIT_ASSERT_NOT_NULL(test, rekey);
+	/* It goes while that is open. */
+	rmp_segment_remove(s, &r[0]);
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, nobody, &lost, &withdrawn), 0);
+	KUNIT_ASSERT_NOT_NULL(test, withdrawn);
+	KUNIT_EXPECT_EQ(test, revokes_open(peer), 3);
+	/* Who may not use it any more is not asked again. */
+	rmp_segment_remove(s, &r[1]);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[1]));
+	world_advance_ms(test, IN_TIME);
+	KUNIT_EXPECT_TRUE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_FALSE(test, completion_done(&rekey->done));
+	KUNIT_EXPECT_FALSE(test, completion_done(&withdrawn->done));
+	world_advance_ms(test, TOO_LATE);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_TRUE(test, completion_done(&rekey->done));
+	KUNIT_EXPECT_TRUE(test, completion_done(&withdrawn->done));
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_EQ(test, revokes_open(peer), 0);
+	rmp_revocation_put(rekey);
+	rmp_revocation_put(withdrawn);
+
+	/* Answers that come too late. */
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REKEY, &msg));
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_WITHDRAWN, &msg));
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&r[0].ref), 1);
+	check_peer(test, peer);
+	unpublish(s);
+}
+
 /* A queue pair that came up shows as much as an answer. */
 static void test_reconnected(struct kunit *test)
 {
@@ -543,6 +587,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_cut),
 	KUNIT_CASE(test_others),
 	KUNIT_CASE(test_several),
+	KUNIT_CASE(test_cut_for_rights),
 	KUNIT_CASE(test_reconnected),
 	KUNIT_CASE(test_tokens_void),
 	KUNIT_CASE(test_being_let_in),
