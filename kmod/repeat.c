@@ -124,7 +124,7 @@ bool rmp_repeat_keep(struct rmp_qp *qp, struct rmp_request *req,
 	return true;
 }
 
-struct rmp_piece *rmp_repeat_next(const struct rmp_request *req)
+struct rmp_piece *rmp_repeat_next(struct rmp_request *req)
 {
 	struct rmp_piece *piece;
 

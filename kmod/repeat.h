@@ -50,7 +50,7 @@ void rmp_hold_fenced(struct rmp_flow *flow, u32 id);
 bool rmp_repeat_keep(struct rmp_qp *qp, struct rmp_request *req,
 		     const struct rmp_slice *slice, enum ib_wc_status status);
 /* A piece that may be posted, or NULL. */
-struct rmp_piece *rmp_repeat_next(const struct rmp_request *req);
+struct rmp_piece *rmp_repeat_next(struct rmp_request *req);
 /* @len bytes of that, from its beginning, are being posted. */
 void rmp_repeat_took(struct rmp_piece *piece, u32 len);
 /* Nothing of the request is to be posted any more. Stays: what may yet be written by
