@@ -189,8 +189,8 @@ bool rmp_flow_idle(struct rmp_request *req);
 /* Likewise: why it cannot go on, or 0. */
 s32 rmp_flow_blocked(const struct rmp_request *req);
 /* renew.c, likewise. Where the peer has replaced the keys of its region, a request goes over
- * to what has the new ones. It says by that that nothing is in flight with the old ones,
- * so not before its slices have ended: false until then. What a dead queue pair carried
+ * to what has the new ones. To the peer this means that nothing is in flight with the old
+ * ones, so not before its slices have ended: false until then. What a dead queue pair carried
  * has ended: a packet of that which is late writes what is written once more, or finds
  * that its key is gone.
  */

@@ -50,6 +50,7 @@ static struct rmp_rregion rmp_taken_back = {
 	.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE,
 	.revoked = true,
 };
+
 static struct rmp_rregion rmp_withdrawn = {
 	.ref = REFCOUNT_INIT(1),
 	.revoked = true,

@@ -504,7 +504,7 @@ static void registers_many(void **state)
 	add_error = 0;
 	assert_int_equal(rmpool_register_many(pool, adds, 5000, sizeof(adds[0])),
 			 -E2BIG);
-	says("at most 4096 requests or regions, these are 5000");
+	says("at most 4096 requests, regions or entries, these are 5000");
 	calls = 0;
 	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0]) + 4), -EINVAL);
 	says("the size of an entry is not valid");
