@@ -22,7 +22,7 @@ SIZES = {
     "rmpool_request": 64, "rmpool_completion": 32, "rmpool_submit": 56,
     "rmpool_submit_sync": 72, "rmpool_wait": 24, "rmpool_cancel": 16,
     "rmpool_region_add_many": 64, "rmpool_region_del_many": 64,
-    "rmpool_allow_entry": 72, "rmpool_segment_allow": 72,
+    "rmpool_allow_entry": 72, "rmpool_segment_allow": 64,
 }
 # Stand in arrays or in others, so they cannot grow at all.
 FIXED = ["rmpool_error", "rmpool_region_desc", "rmpool_request", "rmpool_completion"]
