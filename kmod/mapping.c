@@ -93,13 +93,21 @@ static int rmp_mapping_access(const struct rmp_region *region,
 
 /* ----------------------------------------------------------------------- room */
 
-unsigned long rmp_fit_add_pages(struct rmp_fit *fit, struct page **pages,
-				unsigned long nr)
+/* How many of @nr pages, from the first on, are in a row. */
+static unsigned long rmp_pages_run(struct page **pages, unsigned long nr)
 {
 	unsigned long first = page_to_pfn(pages[0]), n = 1;
 
 	while (n < nr && page_to_pfn(pages[n]) == first + n)
 		n++;
+	return n;
+}
+
+unsigned long rmp_fit_add_pages(struct rmp_fit *fit, struct page **pages,
+				unsigned long nr)
+{
+	unsigned long n = rmp_pages_run(pages, nr);
+
 	rmp_fit_add(fit, page_to_phys(pages[0]), (u64)n << PAGE_SHIFT);
 	return n;
 }
@@ -244,6 +252,34 @@ static void rmp_chunk_dma_end(struct rmp_mapping *map, struct sg_table *sgt)
 	sg_free_table(sgt);
 }
 
+/* The same as sg_alloc_table_from_pages_segment(), which looks at each page twice by calls
+ * and takes a quarter of the time of an ibv_reg_mr() of the same memory with that.
+ */
+static int rmp_pages_table(struct page **pages, unsigned long nr, u32 offset,
+			   u64 length, u32 max, struct sg_table *sgt)
+{
+	unsigned long most = max >> PAGE_SHIFT, i, n;
+	struct scatterlist *sg;
+	u32 entries = 0;
+	u64 bytes;
+	int err;
+
+	for (i = 0; i < nr; i += n, entries++)
+		n = rmp_pages_run(pages + i, min(nr - i, most));
+	err = sg_alloc_table(sgt, entries, GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
+	sg = sgt->sgl;
+	for (i = 0; i < nr; i += n, sg = sg_next(sg)) {
+		n = rmp_pages_run(pages + i, min(nr - i, most));
+		bytes = min(((u64)n << PAGE_SHIFT) - offset, length);
+		sg_set_page(sg, pages[i], bytes, offset);
+		length -= bytes;
+		offset = 0;
+	}
+	return 0;
+}
+
 /* The DMA addresses of a chunk, in an empty table. */
 static int rmp_chunk_dma(struct rmp_mapping *map, struct rmp_region *region,
 			 const struct rmp_piece *piece, struct sg_table *sgt)
@@ -256,11 +292,9 @@ static int rmp_chunk_dma(struct rmp_mapping *map, struct rmp_region *region,
 		return rmp_dmabuf_table(map->link, piece->first,
 					offset_in_page(piece->start),
 					piece->length, max, sgt);
-	err = sg_alloc_table_from_pages_segment(sgt, region->pages + piece->first,
-						piece->nr,
-						offset_in_page(piece->start),
-						piece->length, max,
-						GFP_KERNEL_ACCOUNT);
+	err = rmp_pages_table(region->pages + piece->first, piece->nr,
+			      offset_in_page(piece->start), piece->length, max,
+			      sgt);
 	if (err)
 		return err;
 	err = ib_dma_map_sgtable_attrs(ibdev, sgt, map->dir, map->attrs);
