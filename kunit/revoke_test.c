@@ -175,7 +175,7 @@ static void test_cut(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, peer->session, session);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
 	check_peer(test, peer);
-	for (i = 0; was_sent(RMP_MSG_RAIL_LOST, NULL); i++)
+	for (i = 0; was_sent(RMP_MSG_QP_FENCE, NULL); i++)
 		;
 	KUNIT_EXPECT_EQ(test, i, 4);
 
