@@ -265,7 +265,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 	memcpy(req.token, rail->token[qp], sizeof(req.token));
 	rail->tokens &= ~BIT(qp);
 	peer->connecting = conn;
-	if (peer->removed || READ_ONCE(s->broken))
+	if (peer->removed || READ_ONCE(s->broken) || READ_ONCE(s->overdue))
 		rmp_conn_abort(conn);
 	mutex_unlock(&peer->lock);
 
