@@ -43,6 +43,7 @@ struct rmp_hold;
  * @status: 0 or the first error
  * @deadline: jiffies
  * @reported: its completion was, or is just being, delivered
+ * @abandoned: nothing is waited for but what is with a device
  * @marker: no request but a place in a list, of who walks it
  *
  * Belongs to its flow until it is neither queued nor has slices in flight or
@@ -78,6 +79,7 @@ struct rmp_request {
 	u8 wc_status;
 	u8 attempts;
 	bool reported;
+	bool abandoned;
 	bool marker;
 };
 

@@ -97,15 +97,18 @@ bool rmp_repeat_keep(struct rmp_qp *qp, struct rmp_request *req,
 		     const struct rmp_slice *slice, enum ib_wc_status status)
 {
 	bool put = req->op == RMPOOL_OP_PUT;
+	bool cancelled = put && req->status == -ECANCELED;
 	struct rmp_piece *piece;
 
 	/* A put that was cancelled is not over before nothing of it can come any
-	 * more. Who had its error or its report has had it.
+	 * more. Who had its error or its report has had it, and what was given up is
+	 * not waited for.
 	 */
-	if (req->reported || (req->status && (req->status != -ECANCELED || !put)))
+	if (req->reported || req->abandoned || (req->status && !cancelled) ||
+	    rmp_flow_blocked(req))
 		return false;
-	if (!worth_repeating(status) ||
-	    slice->tries >= READ_ONCE(rmp_max_failover) || rmp_flow_blocked(req))
+	if (!cancelled && (!worth_repeating(status) ||
+			   slice->tries >= READ_ONCE(rmp_max_failover)))
 		return false;
 	/* Nobody can be asked about it. */
 	if (put && !qp->conn.peer_qpn)
