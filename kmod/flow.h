@@ -91,6 +91,7 @@ struct rmp_request {
  * @active: all requests
  * @holds: of queue pairs, and of dead ones with pieces
  * @next_hold: number of the last one made
+ * @nr_pieces: of all requests
  * @sched: rails and queue pairs that are up
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
@@ -103,6 +104,7 @@ struct rmp_flow {
 	struct list_head active;
 	struct list_head holds;
 	u32 next_hold;
+	u32 nr_pieces;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
 	unsigned long next_deadline;

@@ -17,7 +17,7 @@
  * device any more, so nobody has to wait for a held one to let go of memory.
  *
  * Locking: flow->lock guards pieces and holds. Pieces are made in softirq, from what
- * memory there is: without any, the request fails.
+ * memory there is: without any, or when there are too many, the request fails.
  *
  * Lifetime: a hold is made with its queue pair and stays in the list of the flow until
  * that has been drained and no piece is left. Requests are ended without the lock.
@@ -25,6 +25,12 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "repeat.h"
+
+/* Pieces of one flow: twice what all queue pairs of all rails carry as a rule. A peer
+ * that kills one after the other and never answers does not get us to keep more, and
+ * those of one request are given up in one step.
+ */
+#define RMP_PIECES_MAX	16384
 
 static unsigned int rmp_max_failover = 4;
 module_param_named(max_failover, rmp_max_failover, uint, 0644);
@@ -66,6 +72,7 @@ static void piece_free(struct rmp_piece *piece)
 {
 	struct rmp_hold *hold = piece->hold;
 
+	piece->req->flow->nr_pieces--;
 	list_del(&piece->of_req);
 	if (hold) {
 		list_del(&piece->of_hold);
@@ -113,9 +120,12 @@ bool rmp_repeat_keep(struct rmp_qp *qp, struct rmp_request *req,
 	/* Nobody can be asked about it. */
 	if (put && !qp->conn.peer_qpn)
 		return false;
+	if (qp->flow->nr_pieces >= RMP_PIECES_MAX)
+		return false;
 	piece = kmalloc(sizeof(*piece), GFP_ATOMIC | __GFP_NOWARN);
 	if (!piece)
 		return false;
+	qp->flow->nr_pieces++;
 	piece->req = req;
 	piece->hold = qp->hold;
 	piece->pos = slice->pos;

@@ -535,6 +535,21 @@ static void test_max_failover(struct kunit *test)
 	}
 }
 
+/* There are too many pieces: who gets none fails, and gives back what it has. */
+static void test_max_pieces(struct kunit *test)
+{
+	struct asked *a = ask_plain(test, 3, RMPOOL_OP_PUT);
+
+	rail_up(test, 0, 1);
+	submit(a);
+	world.flow->nr_pieces = RMP_PIECES_MAX - 2;
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	check_ended(test, a, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_pieces, RMP_PIECES_MAX - 2);
+	world.flow->nr_pieces = 0;
+	rail_down(0);
+}
+
 /* Repeated bytes take another rail where there is one, and the same where not. */
 static void test_other_rail(struct kunit *test)
 {
@@ -844,6 +859,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_stopped_before),
 	KUNIT_CASE(test_held_taken_back),
 	KUNIT_CASE(test_max_failover),
+	KUNIT_CASE(test_max_pieces),
 	KUNIT_CASE(test_other_rail),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
