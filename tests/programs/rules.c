@@ -475,6 +475,7 @@ static void owner(void)
 	barrier("none_seen");
 
 	/* Each is told to peers that ask for nothing. */
+	barrier("looked");
 	munmap(b.at[READ] - LEAD, MAPPING);
 	barrier("let_go");
 	barrier("let_go_seen");
@@ -594,6 +595,7 @@ static void other_listens(void)
 
 	expect(&t, !listed(PLACE(READ)) && listed(PLACE(PLACES)) == -1, "before: %d and %d",
 	       listed(PLACE(READ)), listed(PLACE(PLACES)));
+	barrier("looked");
 	barrier("let_go");
 	expect(&t, soon_listed(PLACE(READ), RMPOOL_REGION_DESC_STALE), "let go of: %d",
 	       listed(PLACE(READ)));
