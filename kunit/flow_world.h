@@ -171,7 +171,9 @@ do { \
 
 static inline u64 slice_at(const struct rmp_slice *slice)
 {
-	return slice->sge.addr - asked_of(slice->req)->region.iova;
+	const struct asked *a = asked_of(slice->req);
+
+	return slice->sge.addr - a->req.region->iova - a->from;
 }
 
 /* It failed: what it carried may arrive all the same, later. */
@@ -264,7 +266,7 @@ static inline int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		}
 		slice = container_of(wr, struct rmp_slice, wr.wr);
 		check_wr(slice->qp, slice);
-		must(slice->pos == slice_at(slice));
+		must(slice->pos == asked_of(slice->req)->from + slice_at(slice));
 		must(q->nr < slice->qp->s.depth);
 		q->wr[(q->first + q->nr++) % ARRAY_SIZE(q->wr)] = &slice->wr.wr;
 		/* Else completions would come too late. */

@@ -468,6 +468,16 @@ static void test_put_fails(struct kunit *test)
 	}
 }
 
+/* The queue pair fails before anything has arrived. */
+static void die(void)
+{
+	proceed(qp_of(0, 0), IB_WC_RETRY_EXC_ERR);
+	while (proceed(qp_of(0, 0), IB_WC_SUCCESS))
+		;
+	flush_workqueue(rmp_wq);
+	flush_workqueue(rmp_staging_wq);
+}
+
 static void test_get_fails(struct kunit *test)
 {
 	struct asked *a;
@@ -491,17 +501,29 @@ static void test_get_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->bytes, 0);
 	owner.out_fails = false;
 
-	/* The queue pair dies: nothing of it was there by then. */
+	/* The queue pair dies, when nothing of it was there: another one does it. */
 	a = begin(test, 3 * PIECE, RMPOOL_OP_GET);
 	KUNIT_ASSERT_NOT_NULL(test, a);
-	proceed(qp_of(0, 0), IB_WC_RETRY_EXC_ERR);
-	while (proceed(qp_of(0, 0), IB_WC_SUCCESS))
-		;
-	flush_workqueue(rmp_wq);
-	flush_workqueue(rmp_staging_wq);
+	die();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	KUNIT_EXPECT_TRUE(test, untouched(0, 3 * PIECE));
+	rail_down(0);
+	rail_up(test, 0, 1);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish();
+	check_ended(test, a, 0);
+	KUNIT_EXPECT_TRUE(test, got(0, 3 * PIECE));
+
+	rmp_max_failover = 0;
+	memset(owner.memory, 0, 3 * PIECE);
+	a = begin(test, 3 * PIECE, RMPOOL_OP_GET);
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	die();
+	rmp_max_failover = 4;
 	KUNIT_EXPECT_EQ(test, a->ended, 1);
 	KUNIT_EXPECT_EQ(test, a->status, -ECONNRESET);
-	KUNIT_EXPECT_TRUE(test, untouched(0, 3 * PIECE));
+	KUNIT_EXPECT_FALSE(test, memchr_inv(owner.memory, 0, 3 * PIECE));
 }
 
 static void tell(u32 event)
