@@ -52,7 +52,7 @@ struct rmp_conn {
 	u32 peer_qpn;
 	u32 fence;
 	/* this belongs to fence.c */
-	struct list_head end_node;
+	struct list_head end_node;	/* once it is drained, of rails.c */
 	u32 end_rail;
 	bool end_asked;
 	u32 end_id;

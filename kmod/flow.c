@@ -71,6 +71,8 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status)
 	/* Part of it broke with the connection. */
 	if (status == -ENOTCONN && !list_empty(&req->pieces))
 		status = -ECONNRESET;
+	/* What is with a device now is not kept either, should it fail there. */
+	req->abandoned = true;
 	rmp_repeat_drop(req);
 	return rmp_flow_stop(req, status);
 }

@@ -46,6 +46,7 @@ struct rmp_hold;
  * @status: 0 or the first error
  * @deadline: jiffies
  * @reported: its completion was, or is just being, delivered
+ * @abandoned: nothing is waited for but what is with a device
  * @marker: no request but a place in a list, of who walks it
  *
  * Belongs to its flow until it is neither queued nor has slices in flight or
@@ -82,6 +83,7 @@ struct rmp_request {
 	u8 wc_status;
 	u8 attempts;
 	bool reported;
+	bool abandoned;
 	bool marker;
 };
 
@@ -93,6 +95,7 @@ struct rmp_request {
  * @active: all requests
  * @holds: of queue pairs, and of dead ones with pieces
  * @next_hold: number of the last one made
+ * @nr_pieces: of all requests
  * @sched: rails and queue pairs that are up
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
@@ -105,6 +108,7 @@ struct rmp_flow {
 	struct list_head active;
 	struct list_head holds;
 	u32 next_hold;
+	u32 nr_pieces;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
 	unsigned long next_deadline;

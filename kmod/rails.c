@@ -194,8 +194,11 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	return ok;
 }
 
-/* Takes queue pairs out that failed, or all of a rail that goes. */
-static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
+/* Takes queue pairs out that failed, or all of a rail that goes, and drains them. They
+ * are then in @dead, to be destroyed.
+ */
+static void rail_drain(struct rmp_session *s, struct rmp_rail *rail,
+		       struct list_head *dead)
 {
 	struct rmp_conn *gone[RMP_QPS_MAX] = {};
 	struct rmp_peer *peer = s->peer;
@@ -217,7 +220,6 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 	if (found)
 		rails_update_state(s);
 	rmp_peer_unlock(peer);
-	/* All of them first: to destroy one may take a driver long. */
 	for (i = 0; i < RMP_QPS_MAX; i++) {
 		if (!gone[i])
 			continue;
@@ -225,13 +227,35 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 		rmp_fence_ask(s, rail->index, i, gone[i]);
 	}
 	for (i = 0; i < RMP_QPS_MAX; i++) {
-		if (gone[i])
-			rmp_fence_drain(s, gone[i]);
+		if (!gone[i])
+			continue;
+		rmp_fence_drain(s, gone[i]);
+		list_add_tail(&gone[i]->end_node, dead);
 	}
-	for (i = 0; i < RMP_QPS_MAX; i++) {
-		if (gone[i])
-			rmp_peer_ops->qp_destroy(gone[i]);
+}
+
+/* All rails first, since to destroy a queue pair may take a driver long: what is on
+ * others that died is drained, and asked about, before.
+ */
+static void rails_drain(struct rmp_session *s, struct list_head *dead)
+{
+	u32 i;
+
+	/* Only the worker, which this is, takes rails out of the table. */
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+
+		if (rail)
+			rail_drain(s, rail, dead);
 	}
+}
+
+static void conns_destroy(struct list_head *dead)
+{
+	struct rmp_conn *conn, *next;
+
+	list_for_each_entry_safe(conn, next, dead, end_node)
+		rmp_peer_ops->qp_destroy(conn);
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -265,7 +289,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 	memcpy(req.token, rail->token[qp], sizeof(req.token));
 	rail->tokens &= ~BIT(qp);
 	peer->connecting = conn;
-	if (peer->removed || READ_ONCE(s->broken))
+	if (peer->removed || READ_ONCE(s->broken) || READ_ONCE(s->overdue))
 		rmp_conn_abort(conn);
 	mutex_unlock(&peer->lock);
 
@@ -617,31 +641,45 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	return found;
 }
 
+/* They have no queue pair any more. */
+static void rails_remove(struct rmp_session *s, u32 mask)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rail *rail;
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (!(mask & BIT(i)))
+			continue;
+		mutex_lock(&peer->lock);
+		rail = s->rails[i];
+		s->rails[i] = NULL;
+		s->pair_again = true;
+		mutex_unlock(&peer->lock);
+		if (rail)
+			rail_put(rail);
+	}
+}
+
 /* Only the worker takes rails out of the table, so it may walk it unlocked. */
 unsigned long rmp_rails_maintain(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 	unsigned long next = 0, t;
+	u32 i, n, going = 0;
 	bool failed = false;
-	u32 i, n;
+	LIST_HEAD(dead);
 
+	/* Before: only what is drained as one that goes has no queue pair. */
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
-		bool going;
 
-		if (!rail)
-			continue;
-		/* Before: only what is swept as one that goes has no queue pair. */
-		going = READ_ONCE(rail->going);
-		rail_sweep(s, rail);
-		if (!going)
-			continue;
-		mutex_lock(&peer->lock);
-		s->rails[i] = NULL;
-		s->pair_again = true;
-		mutex_unlock(&peer->lock);
-		rail_put(rail);
+		if (rail && READ_ONCE(rail->going))
+			going |= BIT(i);
 	}
+	rails_drain(s, &dead);
+	conns_destroy(&dead);
+	rails_remove(s, going);
 	if (!s->initiator)
 		return 0;
 
@@ -712,22 +750,18 @@ static void rails_wait_accepting(struct rmp_session *s)
 void rmp_rails_cut(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i;
+	LIST_HEAD(dead);
 
 	mutex_lock(&peer->lock);
 	s->cutting = true;
 	rails_disconnect(s);
 	mutex_unlock(&peer->lock);
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
-
-		if (rail)
-			rail_sweep(s, rail);
-	}
+	rails_drain(s, &dead);
+	conns_destroy(&dead);
 	rails_wait_accepting(s);
 }
 
-void rmp_rails_destroy(struct rmp_session *s)
+void rmp_rails_close(struct rmp_session *s, struct list_head *dead)
 {
 	struct rmp_peer *peer = s->peer;
 	u32 i;
@@ -739,16 +773,12 @@ void rmp_rails_destroy(struct rmp_session *s)
 	}
 	rails_disconnect(s);
 	mutex_unlock(&peer->lock);
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail = s->rails[i];
+	rails_drain(s, dead);
+}
 
-		if (!rail)
-			continue;
-		rail_sweep(s, rail);
-		mutex_lock(&peer->lock);
-		s->rails[i] = NULL;
-		mutex_unlock(&peer->lock);
-		rail_put(rail);
-	}
+void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead)
+{
+	conns_destroy(dead);
+	rails_remove(s, ~0U);
 	rails_wait_accepting(s);
 }

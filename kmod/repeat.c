@@ -17,7 +17,7 @@
  * device any more, so nobody has to wait for a held one to let go of memory.
  *
  * Locking: flow->lock guards pieces and holds. Pieces are made in softirq, from what
- * memory there is: without any, the request fails.
+ * memory there is: without any, or when there are too many, the request fails.
  *
  * Lifetime: a hold is made with its queue pair and stays in the list of the flow until
  * that has been drained and no piece is left. Requests are ended without the lock.
@@ -25,6 +25,12 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "repeat.h"
+
+/* Pieces of one flow: twice what all queue pairs of all rails carry as a rule. A peer
+ * that kills one after the other and never answers does not get us to keep more, and
+ * those of one request are given up in one step.
+ */
+#define RMP_PIECES_MAX	16384
 
 static unsigned int rmp_max_failover = 4;
 module_param_named(max_failover, rmp_max_failover, uint, 0644);
@@ -66,6 +72,7 @@ static void piece_free(struct rmp_piece *piece)
 {
 	struct rmp_hold *hold = piece->hold;
 
+	piece->req->flow->nr_pieces--;
 	list_del(&piece->of_req);
 	if (hold) {
 		list_del(&piece->of_hold);
@@ -97,22 +104,28 @@ bool rmp_repeat_keep(struct rmp_qp *qp, struct rmp_request *req,
 		     const struct rmp_slice *slice, enum ib_wc_status status)
 {
 	bool put = req->op == RMPOOL_OP_PUT;
+	bool cancelled = put && req->status == -ECANCELED;
 	struct rmp_piece *piece;
 
 	/* A put that was cancelled is not over before nothing of it can come any
-	 * more. Who had its error or its report has had it.
+	 * more. Who had its error or its report has had it, and what was given up is
+	 * not waited for.
 	 */
-	if (req->reported || (req->status && (req->status != -ECANCELED || !put)))
+	if (req->reported || req->abandoned || (req->status && !cancelled) ||
+	    rmp_flow_blocked(req))
 		return false;
-	if (!worth_repeating(status) ||
-	    slice->tries >= READ_ONCE(rmp_max_failover) || rmp_flow_blocked(req))
+	if (!cancelled && (!worth_repeating(status) ||
+			   slice->tries >= READ_ONCE(rmp_max_failover)))
 		return false;
 	/* Nobody can be asked about it. */
 	if (put && !qp->conn.peer_qpn)
 		return false;
+	if (qp->flow->nr_pieces >= RMP_PIECES_MAX)
+		return false;
 	piece = kmalloc(sizeof(*piece), GFP_ATOMIC | __GFP_NOWARN);
 	if (!piece)
 		return false;
+	qp->flow->nr_pieces++;
 	piece->req = req;
 	piece->hold = qp->hold;
 	piece->pos = slice->pos;

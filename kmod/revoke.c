@@ -48,7 +48,8 @@ static bool revoke_due(struct rmp_session *s)
 	left = READ_ONCE(s->mute) ? 0 : rev->due - jiffies;
 	if (left <= 0)
 		return true;
-	queue_delayed_work(rmp_wq, &s->revoke_work, left);
+	/* It may be waiting for the time of a later one. */
+	mod_delayed_work(rmp_wq, &s->revoke_work, left);
 	return false;
 }
 

@@ -188,7 +188,12 @@ unsigned long rmp_rails_maintain(struct rmp_session *s);
  * connects new ones is told to the peer after it began.
  */
 void rmp_rails_cut(struct rmp_session *s);
-void rmp_rails_destroy(struct rmp_session *s);
+/* By the worker, of a session that is closing: all queue pairs are drained when the first
+ * returns, and destroyed, with all rails, when the second does, which may take a driver
+ * long. @dead is between them.
+ */
+void rmp_rails_close(struct rmp_session *s, struct list_head *dead);
+void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead);
 /* Marks what uses the device; the worker removes it. True if there is any. */
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: the device may have another address or MTU now. */

@@ -420,6 +420,52 @@ static void test_cancel_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->req.attempts, 0);
 }
 
+/* A put that is with a device; then @stop is done with it, and its queue pair breaks. The
+ * peer stays silent.
+ */
+static struct asked *stop_and_break(struct kunit *test,
+				    bool (*stop)(struct rmp_request *req, s32 status),
+				    enum ib_wc_status status)
+{
+	struct asked *a = ask_plain(test, 3, RMPOOL_OP_PUT);
+
+	world.silent = true;
+	rail_up(test, 0, 1);
+	submit(a);
+	KUNIT_EXPECT_EQ(test, a->posted, 3 * MIB);
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_FALSE(test, stop(&a->req, -ECANCELED));
+	spin_unlock_bh(&world.flow->lock);
+	break_qp(0, 0, status);
+	qp_down(0, 0);
+	let_sweep_run();
+	return a;
+}
+
+/* Of a file that ended nobody waits for the peer's word, whenever the queue pair dies;
+ * who cancels does, however often the bytes were posted, and whatever it died of.
+ */
+static void test_stopped_before(struct kunit *test)
+{
+	static const enum ib_wc_status ends[] = {
+		IB_WC_RETRY_EXC_ERR, IB_WC_REM_ACCESS_ERR,
+	};
+	struct asked *a;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		a = stop_and_break(test, rmp_flow_abandon, ends[i]);
+		check_ended(test, a, -ECANCELED);
+		say_all_fenced();
+		rmp_max_failover = i ? 4 : 0;
+		a = stop_and_break(test, rmp_flow_stop, ends[i]);
+		KUNIT_EXPECT_EQ(test, a->ended, 0);
+		say_all_fenced();
+		check_ended(test, a, -ECANCELED);
+		KUNIT_EXPECT_FALSE(test, a->unknown);
+	}
+}
+
 /* The region goes while pieces are held, here or at the peer, or the session ends:
  * nobody waits for the peer's word.
  */
@@ -487,6 +533,21 @@ static void test_max_failover(struct kunit *test)
 		}
 		rail_down(0);
 	}
+}
+
+/* There are too many pieces: who gets none fails, and gives back what it has. */
+static void test_max_pieces(struct kunit *test)
+{
+	struct asked *a = ask_plain(test, 3, RMPOOL_OP_PUT);
+
+	rail_up(test, 0, 1);
+	submit(a);
+	world.flow->nr_pieces = RMP_PIECES_MAX - 2;
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	check_ended(test, a, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_pieces, RMP_PIECES_MAX - 2);
+	world.flow->nr_pieces = 0;
+	rail_down(0);
 }
 
 /* Repeated bytes take another rail where there is one, and the same where not. */
@@ -996,8 +1057,10 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_put_again),
 	KUNIT_CASE(test_no_fence),
 	KUNIT_CASE(test_cancel_held),
+	KUNIT_CASE(test_stopped_before),
 	KUNIT_CASE(test_held_taken_back),
 	KUNIT_CASE(test_max_failover),
+	KUNIT_CASE(test_max_pieces),
 	KUNIT_CASE(test_other_rail),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),

@@ -536,6 +536,7 @@ static inline void flow_exit(struct kunit *test)
 	flush_delayed_work(&world.flow->sweep);
 	flush_workqueue(rmp_wq);
 	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->holds));
+	KUNIT_EXPECT_EQ(test, world.flow->nr_pieces, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->active));
 	for (i = 0; i < RMP_CLASSES; i++) {
 		KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->queue[i]));

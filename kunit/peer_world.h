@@ -88,6 +88,7 @@ static struct {
 	u32 nr_fenced;
 	void (*draining)(struct rmp_conn *conn);	/* what happens meanwhile, once */
 	atomic_t kicks;
+	int kicked;		/* when the first queue pair was destroyed */
 	atomic_t events[4];
 } world;
 
@@ -508,7 +509,8 @@ static void qp_destroy(struct rmp_conn *conn)
 	struct world_qp *qp = container_of(conn, struct world_qp, conn);
 
 	WARN_ON(!qp->drained);
-	atomic_inc(&world.destroyed);
+	if (atomic_inc_return(&world.destroyed) == 1)
+		world.kicked = atomic_read(&world.kicks);
 	atomic_dec(&world.qps);
 	rmp_conn_destroy(conn);
 	kfree(qp);

@@ -374,6 +374,45 @@ static void test_asked(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
 }
 
+static u32 drained_first;
+
+/* Those of all rails are drained before the first is destroyed. */
+static void note_drained(struct rmp_conn *conn)
+{
+	if (!atomic_read(&world.destroyed))
+		drained_first++;
+	world.draining = note_drained;
+}
+
+/* To destroy one may take long: what was on any of them is seen to before, at the end of
+ * a session as well.
+ */
+static void test_destroyed_last(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	u32 i;
+
+	go_ready(test, peer, 2);
+	drained_first = 0;
+	world.draining = note_drained;
+	mutex_lock(&peer->lock);
+	for (i = 0; i < 2; i++)
+		rmp_peer_qp_failed(rail_of(peer, i), rail_of(peer, i)->conns[i]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	world.draining = NULL;
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_EQ(test, drained_first, 2);
+	check_peer(test, peer);
+
+	atomic_set(&world.destroyed, 0);
+	atomic_set(&world.kicks, 0);
+	want_no_more(peer);
+	say(test, peer, &(struct rmp_msg){ .type = RMP_MSG_BYE });
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_GT(test, world.kicked, 0);
+}
+
 /* ------------------------------------------------------------------- devices */
 
 static void test_device_goes(struct kunit *test)
@@ -616,6 +655,7 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_qp_fails),
 	KUNIT_CASE(test_tells_lost),
 	KUNIT_CASE(test_asked),
+	KUNIT_CASE(test_destroyed_last),
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
