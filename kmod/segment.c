@@ -37,6 +37,11 @@ static unsigned int rmp_revoke_wait_ms = 2000;
 module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
 MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
 
+/* What a peer gets in addition for each region of a segment that goes as a whole: it has
+ * to look for all of them, and there may be a million.
+ */
+#define RMP_REVOKE_REGION_US	20
+
 static DEFINE_MUTEX(rmp_segment_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
@@ -135,11 +140,11 @@ bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
 	return done;
 }
 
-/* Asks all subscribers to let go of a region, or of all; NULL when all had answered on
- * the spot.
+/* Asks all subscribers to let go of a region, or of all, which are @nr then; NULL when all
+ * had answered on the spot.
  */
 static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 struct rmp_region *region)
+						 struct rmp_region *region, u32 nr)
 {
 	struct rmp_subscriber *sub;
 	struct rmp_revocation *rev;
@@ -151,7 +156,8 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 	/* Small, and unregistering must not fail. */
 	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
 	kref_init(&rev->ref);
-	rev->due = jiffies + rmp_revoke_wait();
+	rev->due = jiffies + rmp_revoke_wait() +
+		   usecs_to_jiffies(nr * RMP_REVOKE_REGION_US);
 	init_completion(&rev->done);
 	INIT_LIST_HEAD(&rev->node);
 	spin_lock_init(&rev->lock);
@@ -287,14 +293,16 @@ static u64 rmp_segment_end(struct rmp_segment *segment)
 struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 {
 	struct rmp_revocation *rev = NULL;
+	u32 nr;
 
 	mutex_lock(&segment->lock);
 	if (segment->dead)
 		goto out;
 	WRITE_ONCE(segment->dead, true);
+	nr = segment->nr_regions;
 	rmp_segment_clear(segment);
 	segment->generation++;
-	rev = rmp_segment_revoke(segment, NULL);
+	rev = rmp_segment_revoke(segment, NULL, nr);
 	/* For who unregisters its regions before it is over. */
 	if (rev) {
 		kref_get(&rev->ref);
@@ -387,7 +395,7 @@ void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 		segment->nr_regions--;
 		segment->size = rmp_segment_end(segment);
 		segment->generation++;
-		rev = rmp_segment_revoke(segment, region);
+		rev = rmp_segment_revoke(segment, region, 0);
 		if (rev)
 			rmp_revocation_put(rev);
 		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
