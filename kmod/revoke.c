@@ -34,19 +34,21 @@
 #include "session.h"
 
 /* s->export_lock held. Whether one has been open for too long; if one may become so,
- * it is looked at again then. They have about the order of their ids.
+ * it is looked at again then, or before, since who comes next may have less time.
  */
 static bool revoke_due(struct rmp_session *s)
 {
+	long left = rmp_revoke_wait();
 	struct rmp_revocation *rev;
-	unsigned long id = 0;
-	long left;
+	unsigned long id;
 
-	rev = xa_find(&s->revokes, &id, ULONG_MAX, XA_PRESENT);
-	if (!rev)
+	if (xa_empty(&s->revokes))
 		return false;
-	left = READ_ONCE(s->mute) ? 0 : rev->due - jiffies;
-	if (left <= 0)
+	xa_for_each(&s->revokes, id, rev) {
+		left = min(left, (long)(rev->due - jiffies));
+		cond_resched();
+	}
+	if (left <= 0 || READ_ONCE(s->mute))
 		return true;
 	/* It may be waiting for the time of a later one. */
 	mod_delayed_work(rmp_wq, &s->revoke_work, left);

@@ -40,6 +40,11 @@ static unsigned int rmp_revoke_wait_ms = 2000;
 module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
 MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, or that it may not reach any more, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
 
+/* What a peer gets in addition for each region of a segment that goes as a whole: it has
+ * to look for all of them, and there may be a million.
+ */
+#define RMP_REVOKE_REGION_US	20
+
 static DEFINE_MUTEX(rmp_segment_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
@@ -138,14 +143,16 @@ bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
 	return done;
 }
 
-static struct rmp_revocation *rmp_revocation_begin(void)
+/* @nr: regions that a peer has to look for. */
+static struct rmp_revocation *rmp_revocation_begin(u32 nr)
 {
 	struct rmp_revocation *rev;
 
 	/* Small, and unregistering must not fail. */
 	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
 	kref_init(&rev->ref);
-	rev->due = jiffies + rmp_revoke_wait();
+	rev->due = jiffies + rmp_revoke_wait() +
+		   usecs_to_jiffies(nr * RMP_REVOKE_REGION_US);
 	init_completion(&rev->done);
 	INIT_LIST_HEAD(&rev->node);
 	spin_lock_init(&rev->lock);
@@ -177,11 +184,11 @@ static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
 	return NULL;
 }
 
-/* Asks all subscribers about a region, or about all; NULL when all had answered on the
- * spot. @keep: the region does not end before they did.
+/* Asks all subscribers about a region, or about all, which are @nr then; NULL when all
+ * had answered on the spot. @keep: the region does not end before they did.
  */
 static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
-					      struct rmp_region *region,
+					      struct rmp_region *region, u32 nr,
 					      rmp_ask_fn ask, bool keep)
 {
 	struct rmp_subscriber *sub;
@@ -190,7 +197,7 @@ static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
 	lockdep_assert_held(&segment->lock);
 	if (list_empty(&segment->subscribers))
 		return NULL;
-	rev = rmp_revocation_begin();
+	rev = rmp_revocation_begin(nr);
 	if (keep)
 		rmp_revocation_keep(rev, region);
 	list_for_each_entry(sub, &segment->subscribers, node) {
@@ -204,9 +211,10 @@ static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
 
 /* They are to let go of a region, or of all. */
 static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 struct rmp_region *region)
+						 struct rmp_region *region, u32 nr)
 {
-	return rmp_segment_ask(segment, region, rmp_segment_ops->revoke, region);
+	return rmp_segment_ask(segment, region, nr, rmp_segment_ops->revoke,
+			       region);
 }
 
 /* Subscribers may fetch keys anew. */
@@ -338,14 +346,16 @@ static u64 rmp_segment_end(struct rmp_segment *segment)
 struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 {
 	struct rmp_revocation *rev = NULL;
+	u32 nr;
 
 	mutex_lock(&segment->lock);
 	if (segment->dead)
 		goto out;
 	WRITE_ONCE(segment->dead, true);
+	nr = segment->nr_regions;
 	rmp_segment_clear(segment);
 	segment->generation++;
-	rev = rmp_segment_revoke(segment, NULL);
+	rev = rmp_segment_revoke(segment, NULL, nr);
 	/* For who unregisters its regions before it is over. */
 	if (rev) {
 		kref_get(&rev->ref);
@@ -433,7 +443,7 @@ void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 		segment->nr_regions--;
 		segment->size = rmp_segment_end(segment);
 		segment->generation++;
-		rev = rmp_segment_revoke(segment, region);
+		rev = rmp_segment_revoke(segment, region, 0);
 		if (rev)
 			rmp_revocation_put(rev);
 		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
@@ -457,7 +467,7 @@ int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *right
 	old = segment->rights;
 	*lost = rmp_rights_lost(old, rights);
 	segment->rights = rights;
-	*rev = rmp_revocation_begin();
+	*rev = rmp_revocation_begin(segment->nr_regions);
 	list_for_each_entry(sub, &segment->subscribers, node) {
 		cond_resched();
 		/* It went before, and may come again as another one only. */
@@ -514,7 +524,7 @@ struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 	/* Else it was revoked meanwhile. */
 	if (mtree_load(&segment->regions, region->offset) == region) {
 		segment->generation++;
-		rev = rmp_segment_ask(segment, region, rmp_segment_ops->rekey,
+		rev = rmp_segment_ask(segment, region, 0, rmp_segment_ops->rekey,
 				      false);
 	}
 	mutex_unlock(&segment->lock);

@@ -155,6 +155,31 @@ static void test_whole_segment(struct kunit *test)
 	rmp_segment_put(s);
 }
 
+/* Who has very many to look for gets time for that. */
+static void test_large_segment(struct kunit *test)
+{
+	struct rmp_segment *s = publish_all(test);
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+	struct rmp_revocation *rev;
+
+	/* As if there were so many. */
+	s->nr_regions = 100000;
+	rev = rmp_segment_delete(s);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	rmp_segment_remove(s, &r[0]);
+	world_advance_ms(test, IN_TIME + TOO_LATE);
+	KUNIT_EXPECT_TRUE(test, is_kept(&r[0]));
+	world_advance_ms(test, IN_TIME - TOO_LATE);
+	KUNIT_EXPECT_TRUE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	world_advance_ms(test, 2 * TOO_LATE);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	rmp_segment_put(s);
+	check_peer(test, peer);
+}
+
 /* One that stays silent loses its queue pairs, and keeps its session. */
 static void test_cut(struct kunit *test)
 {
@@ -584,6 +609,7 @@ static void test_too_many(struct kunit *test)
 static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_answers),
 	KUNIT_CASE(test_whole_segment),
+	KUNIT_CASE(test_large_segment),
 	KUNIT_CASE(test_cut),
 	KUNIT_CASE(test_others),
 	KUNIT_CASE(test_several),

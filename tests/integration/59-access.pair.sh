@@ -169,7 +169,7 @@ same "the queue pairs live on" "$queue_pairs" "$(qp_numbers)"
 barrier back-seen
 
 barrier thawed 60
-step_gives "gone while it was away" "EACCES|ETIMEDOUT|ENOTCONN" get 0 10 20000
+step_gives "gone while it was away" "EACCES|ETIMEDOUT|ENOTCONN|ECONNRESET" get 0 10 20000
 step_again 30 "the other segment is there" open b/other 10000
 step_again 30 "put and get" verify 0 100000 10000
 barrier end
