@@ -57,7 +57,8 @@ _rmpool()
 		options=$common
 		case $first${second:+ $second} in
 		serve) options+=' --size --file --offset --read-only --allow --save' ;;
-		'node set' | 'peer add') options+=' --allow-loopback' ;;
+		'node set') options+=' --allow-loopback' ;;
+		'peer add') options+=' --allow-loopback --group' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 		return
