@@ -39,7 +39,7 @@ _rmpool()
 			continue
 		fi
 		case $word in
-		--file | --save | --timeout | --size | --offset | --allow | -f | -t | -s | -o | -a) skip=1 ;;
+		--file | --save | --timeout | --size | --offset | --allow | --group | -f | -t | -s | -o | -a | -g) skip=1 ;;
 		-?*) ;;
 		*)
 			if [[ -z $first ]]; then
