@@ -95,7 +95,7 @@ int rmp_region_reach_many(struct rmp_region *region, u32 groups, bool *any)
 			*any = true;
 		else if (err == -EINTR)
 			return err;
-		else if (err == -ENOMEM || err == -E2BIG || err == -EIO)
+		else if (err != -ESTALE && err != -ENODEV && err != -ENOENT)
 			pr_warn_ratelimited("region %llu not mapped for group %s: error %d\n",
 					    region->id, rmp_group_name(group), err);
 	}
