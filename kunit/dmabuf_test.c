@@ -660,7 +660,9 @@ static void test_stuck(struct kunit *test)
 	rcu_barrier();
 	/* Nobody is left to be told of it. */
 	take_back();
-	/* In earnest all of this stays, and so does the module. */
+	/* In earnest all of this stays, and so do the domain and the module. */
+	KUNIT_EXPECT_EQ(test, world.domain[0][0].users, 1);
+	world.domain[0][0].users = 0;
 	link->sgt = sgt;
 	rmp_dmabuf_unlink(link);
 	dma_buf_put(dmabuf->buf);
