@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=200 test=long
+# vm: timeout=200 6.1=long test=long level=all
 #
 # Two peers in different trust groups use one segment at the same time: each with memory
 # regions in PDs of its own group.
@@ -38,7 +38,7 @@ if [ "$VM" = a ]; then
 	check "peer add b" rmpool peer add b "v1:$(rail_address 2 0):13579" --group red
 	check "peer add c" rmpool peer add c "v1:$(rail_address 3 0):13579" --group blue
 	steps_start
-	step_gives "publish" OK publish mem 4194304
+	step_gives "publish" OK publish mem 16777216
 	one=$(mrs)
 	barrier published
 	barrier open 60
