@@ -453,6 +453,12 @@ static void test_contradiction(struct kunit *test)
 	struct rmp_wire_keys run;
 	int known;
 
+	/* Within a walk; from one to the next, rights may change. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+	run = good;
+	run.access = RMPOOL_ACCESS_REMOTE_READ;
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 5), -EBADMSG);
+
 	for (known = 0; known < 2; known++) {
 #define CONTRADICTS(field, value) do { \
 	if (!known) \
@@ -464,9 +470,6 @@ static void test_contradiction(struct kunit *test)
 		CONTRADICTS(offset, 8192);
 		CONTRADICTS(length, 4 * CHUNK + 1);
 		CONTRADICTS(iova, BASE + LEAD + 1);
-		/* From one walk to the next, it may. */
-		if (!known)
-			CONTRADICTS(access, RMPOOL_ACCESS_REMOTE_READ);
 #undef CONTRADICTS
 		/* Another base with the same chunks. */
 		if (!known)
@@ -710,6 +713,7 @@ static void test_renew(struct kunit *test)
 
 	KUNIT_EXPECT_NULL(test, rmp_keycache_renew(&c->kc, 3));
 	rr = rmp_keycache_renew(&c->kc, 2);
+	KUNIT_ASSERT_NOT_NULL(test, rr);
 	KUNIT_ASSERT_PTR_EQ(test, rr, held);
 	KUNIT_EXPECT_FALSE(test, held->revoked);
 	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 2);

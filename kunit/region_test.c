@@ -303,8 +303,10 @@ static void test_stuck(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.pinned, 1);
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
 	KUNIT_EXPECT_EQ(test, world.dma, 1);
+	KUNIT_EXPECT_EQ(test, world.domain[0][0].users, 1);
 	world.pinned = 0;
 	world.dma = 0;
+	world.domain[0][0].users = 0;
 }
 
 /* What a driver that is full says is not taken for a device that goes. */

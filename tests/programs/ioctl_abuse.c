@@ -823,9 +823,9 @@ static void test_allow(uint32_t segment)
 	ret = allow(segment, e, 2, PAGE + 1, &arg);
 	expect(&t, ret == E2BIG, "large elements: %s", strerror(ret));
 	/* Larger ones of a later version: what is not known must be zero. */
-	memset(e, 0, 4 * one);
-	strcpy(e[0].peer, "a");
-	strcpy((char *)e + one + 8, "b");
+	memset(e, 0, 4UL * one);
+	memcpy(e[0].peer, "a", 2);
+	memcpy((char *)e + one + 8, "b", 2);
 	ret = allow(segment, e, 2, one + 8, &arg);
 	expect(&t, !ret, "zeros behind: %s", strerror(ret));
 	((uint8_t *)e)[one + 7] = 1;
@@ -833,15 +833,16 @@ static void test_allow(uint32_t segment)
 	expect(&t, ret == E2BIG && !arg.error.need, "something behind: %s", strerror(ret));
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		memset(e, 0, 2 * one);
-		strcpy(e[0].peer, "*");
+		memset(e, 0, 2UL * one);
+		memcpy(e[0].peer, "*", 2);
 		memcpy(e[1].peer, bad[i], RMPOOL_NAME_MAX);
 		ret = allow(segment, e, 2, one, &arg);
 		expect(&t, ret == EINVAL && arg.error.need == 1 &&
 		       arg.error.reason == RMPOOL_REASON_NAME_BAD, "name %u: %s", i,
 		       strerror(ret));
 	}
-	strcpy(memset(e[1].peer, 0, sizeof(e[1].peer)), "*");
+	memset(e[1].peer, 0, sizeof(e[1].peer));
+	memcpy(e[1].peer, "*", 2);
 	ret = allow(segment, e, 2, one, &arg);
 	expect(&t, ret == EEXIST && arg.error.need == 1 &&
 	       arg.error.reason == RMPOOL_REASON_NAME_TAKEN, "twice: %s", strerror(ret));

@@ -33,6 +33,7 @@ static uint8_t *map(size_t size, int flags)
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
 			-1, 0);
 
+	/* cppcheck-suppress memleak ; it was not mapped */
 	return at == MAP_FAILED ? NULL : at;
 }
 

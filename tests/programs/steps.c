@@ -232,7 +232,7 @@ static int publish(const char *name, size_t length)
 		ret = rmpool_register(pool, mem, length, RMPOOL_ACCESS_REMOTE_READ |
 				      RMPOOL_ACCESS_REMOTE_WRITE, published[i].segment, 0,
 				      &region, NULL);
-	strcpy(published[i].name, name);
+	memcpy(published[i].name, name, strlen(name) + 1);
 	return ret;
 }
 

@@ -139,9 +139,9 @@ static void share(void)
 	expect_given(&beside, "that is for his other process", &x);
 	test_end(&beside);
 
-	end(&a);
-	end(&b);
-	end(&c);
+	worker_end(&a);
+	worker_end(&b);
+	worker_end(&c);
 	if (!node_returns(0))
 		give_up("%llu bytes stay", (unsigned long long)node_pinned());
 }
@@ -190,7 +190,7 @@ static void change_user(void)
 	x = ask(&a, REGISTER, MIB);
 	expect_given(&t, "what is free again", &x);
 	test_end(&t);
-	end(&w);
+	worker_end(&w);
 
 	w = start(ONE, CHANGES);
 	tell(&w, &half);
@@ -202,9 +202,9 @@ static void change_user(void)
 	x = ask_file(&w, REGISTER, 1, PAGE);
 	expect_refused(&real, "with it", &x, limit, 4 * MIB, 4 * MIB, PAGE);
 	test_end(&real);
-	end(&w);
-	end(&a);
-	end(&c);
+	worker_end(&w);
+	worker_end(&a);
+	worker_end(&c);
 	if (!node_returns(0))
 		give_up("%llu bytes stay", (unsigned long long)node_pinned());
 }
@@ -246,7 +246,7 @@ static void fork_files(void)
 	       "%llu of %llu", (unsigned long long)x.info.user_pinned,
 	       (unsigned long long)x.info.user_limit);
 	test_end(&lower);
-	end(&a);
+	worker_end(&a);
 	if (!node_returns(0))
 		give_up("%llu bytes stay", (unsigned long long)node_pinned());
 }
@@ -303,8 +303,8 @@ static void node(void)
 		       MIB + PAGE);
 	test_end(&both);
 	parameter("max_user_mib", 0);
-	end(&a);
-	end(&c);
+	worker_end(&a);
+	worker_end(&c);
 }
 
 /* ------------------------------------------------------- that of locked memory */
@@ -361,9 +361,9 @@ static void locked(void)
 	x = ask(&b, REGISTER, 1);
 	expect_refused(&none, "a byte", &x, limit, 0, 0, PAGE);
 	test_end(&none);
-	end(&a);
-	end(&b);
-	end(&c);
+	worker_end(&a);
+	worker_end(&b);
+	worker_end(&c);
 }
 
 /* ---------------------------------------------------------------- how charges end */
@@ -398,12 +398,12 @@ static void ends(void)
 	a = start(ONE, 0);
 	x = ask(&a, REGISTER, MIB);
 	expect_user(&t, "registered anew", &x, MIB);
-	end(&a);
+	worker_end(&a);
 	expect(&t, node_returns(0), "kill: %llu bytes stay", (unsigned long long)node_pinned());
 	x = ask(&watch, LOOK, 0);
 	expect_user(&t, "kill", &x, 0);
 	test_end(&t);
-	end(&watch);
+	worker_end(&watch);
 }
 
 /* ---------------------------------------------------------------- all at the same time */
@@ -441,7 +441,7 @@ static void crowd(void)
 	expect(&t, most <= MIB, "%llu bytes at once", (unsigned long long)most);
 	expect(&t, most > 0, "nothing was registered");
 	for (i = 0; i < CROWD; i++)
-		end(&w[i]);
+		worker_end(&w[i]);
 	expect(&t, node_returns(0), "%llu bytes stay", (unsigned long long)node_pinned());
 	test_end(&t);
 }

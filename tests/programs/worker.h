@@ -316,7 +316,7 @@ static inline struct worker start(uint32_t user, uint32_t how)
 	return w;
 }
 
-static inline void end(struct worker *w)
+static inline void worker_end(struct worker *w)
 {
 	kill(w->pid, SIGKILL);
 	waitpid(w->pid, NULL, 0);
