@@ -44,20 +44,44 @@ static unsigned long pages_of(u64 addr, u64 length)
 
 /* ------------------------------------------------------- in the owner's context */
 
+static long probe_pages(u64 addr, unsigned long nr)
+{
+	struct page *pages[RMP_COPY_STEP];
+	long n;
+
+	n = pin_user_pages_fast(addr, nr, FOLL_WRITE, pages);
+	if (n > 0)
+		unpin_user_pages(pages, n);
+	return n;
+}
+
+/* Nor is mmap_lock waited for, which others of the process may hold for as long as they
+ * like: what waits for the caller is not theirs alone.
+ */
+static long probe_pages_there(u64 addr, unsigned long nr)
+{
+	struct page *pages[RMP_COPY_STEP];
+	long n, i;
+
+	n = get_user_pages_fast_only(addr, nr, FOLL_WRITE, pages);
+	for (i = 0; i < n; i++)
+		put_page(pages[i]);
+	return n;
+}
+
 /* Shared pages of private mappings become the owner's now, not while others wait. */
 static int probe_write(u64 addr, u64 length, bool fault)
 {
-	unsigned int flags = FOLL_WRITE | (fault ? 0 : FOLL_NOFAULT);
-	struct page *pages[RMP_COPY_STEP];
 	u64 end = addr + length;
+	unsigned long nr;
 	long n;
 
 	for (; addr < end; addr = (addr & PAGE_MASK) + n * PAGE_SIZE) {
-		n = pin_user_pages_fast(addr & PAGE_MASK, pages_of(addr, end - addr), flags,
-					pages);
+		nr = pages_of(addr, end - addr);
+		n = fault ? probe_pages(addr & PAGE_MASK, nr) :
+			    probe_pages_there(addr & PAGE_MASK, nr);
 		if (n <= 0)
 			return n == -EINTR || n == -ERESTARTSYS ? -EINTR : -EFAULT;
-		unpin_user_pages(pages, n);
 	}
 	return 0;
 }

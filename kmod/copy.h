@@ -31,7 +31,8 @@ void rmp_gate_close(struct rmp_gate *gate, s32 why);
  * @write: to it, else from it
  * @fault: pages that are missing are brought in
  *
- * Changes no byte. 0, -EFAULT, -EINTR; without @fault -EAGAIN for all of them.
+ * Changes no byte. 0, -EFAULT, -EINTR; without @fault -EAGAIN for all of them, and it
+ * waits for nobody.
  */
 int rmp_copy_probe(u64 addr, u64 length, bool write, bool fault);
 
