@@ -124,13 +124,18 @@ u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault)
 
 /* --------------------------------------------------------------- by a work item */
 
-/* Holds the next pages; how many, or an error. */
+/* Holds the next pages; how many, or an error. Who must not fault does not wait for
+ * mmap_lock either.
+ */
 static long hold_pages(struct mm_struct *mm, u64 addr, u64 length, unsigned int flags,
 		       struct page **pages)
 {
 	long n;
 
-	mmap_read_lock(mm);
+	if (!(flags & FOLL_NOFAULT))
+		mmap_read_lock(mm);
+	else if (!mmap_read_trylock(mm))
+		return -EAGAIN;
 	n = rmp_pin_pages_of(mm, addr & PAGE_MASK, pages_of(addr, length), flags, pages);
 	mmap_read_unlock(mm);
 	return n ?: -EFAULT;

@@ -12,6 +12,7 @@
 #include "copy.h"
 
 static bool play_mmget(struct mm_struct *mm);
+static bool play_trylock(struct mm_struct *mm);
 static long play_pin_of(struct mm_struct *mm, unsigned long addr, unsigned long nr,
 			unsigned int flags, struct page **pages);
 static int play_pin(unsigned long addr, int nr, unsigned int flags, struct page **pages);
@@ -24,6 +25,7 @@ static void play_unpin_dirty(struct page **pages, unsigned long nr, bool dirty);
 #define mmget_not_zero			play_mmget
 #define mmput(mm)			((void)(mm))
 #define mmap_read_lock(mm)		((void)(mm))
+#define mmap_read_trylock		play_trylock
 #define mmap_read_unlock(mm)		((void)(mm))
 #define rmp_pin_pages_of		play_pin_of
 #define pin_user_pages_fast		play_pin
@@ -41,6 +43,7 @@ static struct {
 	u8 *memory;		/* of the owner, by vmalloc() */
 	u8 *ours;
 	bool no_mm;
+	bool locked;		/* mmap_lock, for writing */
 	unsigned long hole;	/* page that is not there, from 1 */
 	unsigned long at_once;	/* pages that are had with one call, 0: all */
 	long error;		/* of a call */
@@ -55,6 +58,11 @@ static struct {
 static bool play_mmget(struct mm_struct *mm)
 {
 	return !world.no_mm;
+}
+
+static bool play_trylock(struct mm_struct *mm)
+{
+	return !world.locked;
 }
 
 static long play_pin_of(struct mm_struct *mm, unsigned long addr, unsigned long nr,
@@ -209,6 +217,10 @@ static void test_in(struct kunit *test)
 	world.hole = 3;
 	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, SIZE), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, 2 * PAGE_SIZE), 0);
+	/* Somebody changes the address space, and may take long. */
+	world.locked = true;
+	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, 2 * PAGE_SIZE),
+			-EAGAIN);
 }
 
 /* Looks at each page, and changes none. */
