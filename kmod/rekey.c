@@ -140,6 +140,9 @@ static int rekey_again(struct rmp_region *region)
 {
 	int err;
 
+	/* Unregistered meanwhile: nobody is to reach it, and nothing is lost. */
+	if (READ_ONCE(region->dead))
+		return 0;
 	rmp_maps_lock();
 	err = rmp_region_map_again(region);
 	rmp_maps_unlock();
