@@ -27,8 +27,10 @@ static int entry_check(const struct rmpool_allow_entry *entry,
 {
 	static const char everybody[RMPOOL_NAME_MAX] = "*";
 
-	if (!rmp_name_valid(entry->peer) &&
-	    memcmp(entry->peer, everybody, sizeof(everybody))) {
+	/* "@" alone names no group. */
+	if ((!rmp_name_valid(entry->peer) &&
+	     memcmp(entry->peer, everybody, sizeof(everybody))) ||
+	    !strcmp(entry->peer, "@")) {
 		error->reason = RMPOOL_REASON_NAME_BAD;
 		return -EINVAL;
 	}

@@ -171,6 +171,7 @@ static int export_add(struct rmp_session *s, const char *name,
 		return -ENOMEM;
 	ex->session = s;
 	ex->sub.peer = s->peer->name;
+	ex->sub.group = s->peer->group;
 	ret = rmp_segment_subscribe(name, &ex->sub);
 	if (ret) {
 		kfree(ex);
@@ -294,11 +295,11 @@ static bool keys_write_bare(struct rmp_keys_writer *w, struct rmp_wire_keys *run
 	return rmp_keys_open(w, run) > 0;
 }
 
-/* Writes the keys of one region from the cursor on, for a peer with @right. True: all
- * written.
+/* Writes the keys of one region from the cursor on, for a peer of a trust group with
+ * @right. True: all written.
  */
 static bool keys_write_region(struct rmp_keys_writer *w,
-			      struct rmp_region *region, u32 right,
+			      struct rmp_region *region, u32 group, u32 right,
 			      struct rmp_wire_cursor *at)
 {
 	struct rmp_wire_keys run = {
@@ -319,7 +320,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 		return keys_write_bare(w, &run);
 	}
 	for (; at->device < RMP_DEVICES_MAX; at->device++, at->chunk = 0) {
-		if (!run.access || !rmp_region_has_rkeys(region, at->device))
+		if (!run.access || !rmp_region_has_rkeys(region, group, at->device))
 			continue;
 		any = true;
 		while (at->chunk < region->nr_chunks) {
@@ -332,7 +333,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 			room = min(room, run.nr);
 			region->told = true;
 			for (i = 0; i < room; i++)
-				rmp_keys_add(w, rmp_region_rkey(region,
+				rmp_keys_add(w, rmp_region_rkey(region, group,
 								at->device,
 								at->chunk + i));
 			at->chunk += room;
@@ -345,7 +346,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 
 /* seg->lock held. */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
-		       u32 right, const struct rmp_wire_cursor *from,
+		       u32 group, u32 right, const struct rmp_wire_cursor *from,
 		       struct rmp_msg_keys *keys)
 {
 	struct rmp_wire_cursor at = *from;
@@ -359,7 +360,7 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 			at.device = 0;
 			at.chunk = 0;
 		}
-		if (!keys_write_region(w, region, right, &at)) {
+		if (!keys_write_region(w, region, group, right, &at)) {
 			keys->last = 0;
 			keys->next = at;
 			/* The cursor's region is an offset of the segment. */
@@ -398,9 +399,11 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	if (seg) {
 		mutex_lock(&seg->lock);
 		/* None: it is told so just now, and this is as if it had not opened it. */
-		right = rmp_rights_of(seg->rights, s->peer->name);
+		right = rmp_rights_of(seg->rights, s->peer->name,
+				      rmp_group_name(s->peer->group));
 		if (right)
-			keys_write(&w, seg, right, &m->from, &keys);
+			keys_write(&w, seg, s->peer->group, right, &m->from,
+				   &keys);
 	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {

@@ -138,7 +138,7 @@ static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req,
 		for (q = 0; !r->qps[q]; q++)
 			;
 		rail = container_of(r->qps[q], struct rmp_qp, s)->rail;
-		if (rmp_region_local(req->region, rail->dev->index,
+		if (rmp_region_local(req->region, flow->group, rail->dev->index,
 				     local_pos, &iova, &key) &&
 		    rmp_rregion_remote(req->rr, rail->remote_dev, remote_pos,
 				       &iova, &key))
@@ -171,7 +171,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	local_rest = rmp_region_use(req->region, qp->rail->dev->index,
+	local_rest = rmp_region_use(req->region, flow->group, qp->rail->dev->index,
 				    local_pos, &local, &lkey, &map);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
 					 remote_pos, &remote, &rkey);
@@ -575,6 +575,7 @@ struct rmp_flow *rmp_flow_create(struct rmp_peer *peer)
 	INIT_WORK(&flow->turns, flow_turns_work);
 	flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
 	flow->peer = peer;
+	flow->group = rmp_peer_group(peer);
 	return flow;
 }
 

@@ -100,6 +100,8 @@ struct rmp_request {
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
  * @turns: goes on with turns that became too many for one context
+ * @peer: whose it is
+ * @group: trust group of the peer
  */
 struct rmp_flow {
 	spinlock_t lock;	/* see above */
@@ -115,6 +117,7 @@ struct rmp_flow {
 	struct delayed_work sweep;
 	struct work_struct turns;
 	struct rmp_peer *peer;
+	u32 group;
 };
 
 struct rmp_qp;
@@ -148,6 +151,7 @@ struct rmp_slice {
  * @free: slices not in use; flow->lock
  * @chain: slices cut and not posted; flow->lock
  * @touched: in the list of who will post @chain; flow->lock
+ * @domain: of the device, for the trust group of the peer; once it is set up
  * @post_lock: guards @posted and the order of posting; outer to flow->lock
  * @posted: slices with the device, in order
  * @ref: the owner and each who is going to post
@@ -164,6 +168,7 @@ struct rmp_qp {
 	struct list_head free;
 	struct list_head chain;
 	struct list_head touched;
+	struct rmp_domain *domain;
 	spinlock_t post_lock;	/* see above */
 	struct list_head posted;
 	refcount_t ref;

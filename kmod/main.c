@@ -62,6 +62,7 @@ static const struct rmp_segment_ops segment_ops = {
 	.revoke = rmp_export_revoke,
 	.rekey = rmp_export_rekey,
 	.event = rmp_netlink_segment_event,
+	.reach = rmp_segment_reach,
 };
 
 static const struct rmp_region_ops region_ops = {
@@ -78,6 +79,7 @@ static const struct rmp_peer_ops peer_ops = {
 	.qp_destroy = rmp_qp_destroy,
 	.qp_fenced = rmp_hold_fenced,
 	.event = rmp_netlink_peer_event,
+	.group_gone = rmp_region_group_gone,
 };
 
 static void peers_exit(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A region on one device: DMA addresses and fast-registration MRs.
+ * A region on one device, for one trust group: DMA addresses and fast-registration MRs.
  *
  * Each chunk has a scatter table and an MR of its own. The page array is cut
  * into chunks before it is mapped: ib_map_mr_sg() stops short of the end when
@@ -322,7 +322,7 @@ static int rmp_chunk_map(struct rmp_mapping *map, struct rmp_region *region,
 	err = shift ? rmp_chunk_correct(map, chunk, pages, error) : -EIO;
 	if (err)
 		goto err_dma;
-	mr = ib_alloc_mr(map->dev->data_pd, IB_MR_TYPE_MEM_REG, pages);
+	mr = ib_alloc_mr(map->domain->pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(mr)) {
 		err = PTR_ERR(mr);
 		goto err_dma;
@@ -380,7 +380,7 @@ static int rmp_mapping_step(struct rmp_mapping *map, struct rmp_region *region,
 			return err;
 		mrs[i] = map->chunks[todo[i]].mr;
 	}
-	err = rmp_device_reg_mrs(map->dev, mrs, nr, map->access);
+	err = rmp_domain_reg_mrs(map->domain, mrs, nr, map->access);
 	if (err)
 		return err;
 
@@ -569,6 +569,9 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 		rmp_dmabuf_unlink(map->link);
 	else if (map->link)
 		rmp_dmabuf_abandon(map->link);
+	/* Nor can the PD of an MR that is left go: it does with the device. */
+	if (safe)
+		rmp_domain_put(map->domain);
 	rmp_device_put(map->dev);
 	/* Dumps may still read its counts, and slices give it back. */
 	rmp_region_unuse(map);
@@ -576,11 +579,12 @@ bool rmp_mapping_destroy(struct rmp_mapping *map)
 }
 
 struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
-				      struct rmp_device *dev,
+				      struct rmp_device *dev, u32 group,
 				      struct rmpool_error *error)
 {
 	struct rmp_dmabuf_link *link;
 	struct rmp_mapping *map;
+	int err;
 
 	map = kvzalloc(struct_size(map, chunks, region->nr_chunks),
 		       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
@@ -593,15 +597,26 @@ struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
 	if (map->access & IB_ACCESS_RELAXED_ORDERING)
 		map->attrs = DMA_ATTR_WEAK_ORDERING;
 	map->nr_chunks = region->nr_chunks;
+	map->domain = rmp_domain_get(dev, group);
+	if (IS_ERR(map->domain)) {
+		err = PTR_ERR(map->domain);
+		goto err_free;
+	}
 	if (region->dmabuf) {
 		link = rmp_dmabuf_reach(region, dev, map->dir, error);
 		if (IS_ERR(link)) {
-			kvfree(map);
-			return ERR_CAST(link);
+			err = PTR_ERR(link);
+			goto err_domain;
 		}
 		map->link = link;
 	}
 	rmp_device_hold(dev);
 	map->dev = dev;
 	return map;
+
+err_domain:
+	rmp_domain_put(map->domain);
+err_free:
+	kvfree(map);
+	return ERR_PTR(err);
 }

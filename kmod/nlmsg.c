@@ -188,7 +188,7 @@ size_t rmp_nl_peer_size(u32 nr_rails)
 		      2 * nla_total_size(RMP_ENDPOINT_MAX) +
 		      5 * nla_total_size_64bit(sizeof(u64));
 	size_t peer = 4 * nla_total_size(sizeof(u32)) + /* with the event */
-		      2 * nla_total_size(RMPOOL_NAME_MAX) +
+		      3 * nla_total_size(RMPOOL_NAME_MAX) +
 		      nla_total_size(RMP_ENDPOINT_MAX) +
 		      nla_total_size(sizeof_field(struct rmp_peer_info, uuid)) +
 		      nla_total_size(0);
@@ -240,7 +240,8 @@ int rmp_nl_fill_peer(const struct rmp_nl_msg *msg,
 	       nla_put_s32(skb, RMPOOL_A_PEER_ERROR, info->error) ||
 	       (info->dynamic && nla_put_flag(skb, RMPOOL_A_PEER_DYNAMIC)) ||
 	       rmp_nl_put_text(skb, RMPOOL_A_PEER_REMOTE_NAME,
-			       info->remote_name);
+			       info->remote_name) ||
+	       nla_put_string(skb, RMPOOL_A_PEER_GROUP, info->group);
 	for (i = 0; i < info->nr_rails && !full; i++)
 		full = !rmp_nl_put_rail(skb, &info->rails[i]);
 	return rmp_nl_end(msg, hdr, full);

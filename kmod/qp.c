@@ -22,6 +22,7 @@
  */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include "domain.h"
 #include "repeat.h"
 
 static unsigned int rmp_qp_depth = 128;
@@ -199,7 +200,13 @@ static int qp_setup(struct rmp_conn *conn)
 		return -ENODEV;
 	qp->max_slice = min_t(u32, clamp(rmp_max_slice, 4096U, 1U << 30),
 			      port.max_msg);
-	return rmp_conn_create_qp(conn, conn->dev->data_pd, qp->s.depth, 0,
+	qp->domain = rmp_domain_get(conn->dev, qp->flow->group);
+	if (IS_ERR(qp->domain)) {
+		ret = PTR_ERR(qp->domain);
+		qp->domain = NULL;
+		return ret;
+	}
+	return rmp_conn_create_qp(conn, qp->domain->pd, qp->s.depth, 0,
 				  IB_POLL_SOFTIRQ, qp->index);
 }
 
@@ -298,6 +305,8 @@ void rmp_qp_destroy(struct rmp_conn *conn)
 	struct rmp_qp *qp = to_qp(conn);
 
 	rmp_conn_destroy(conn);
+	if (qp->domain)
+		rmp_domain_put(qp->domain);
 	kvfree(qp->slices);
 	kfree(qp);
 }

@@ -256,6 +256,25 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Into its segment, when it is mapped for all groups that have that open. */
+static int rmp_region_insert(struct rmp_region *region, u64 *offset)
+{
+	struct rmp_segment *segment = region->segment;
+	bool any = false;
+	u32 missing;
+	int err;
+
+	do {
+		missing = READ_ONCE(segment->groups) & ~region->groups;
+		err = rmp_region_reach_many(region, missing, &any);
+		if (err)
+			return err;
+		region->groups |= missing;
+		err = rmp_segment_insert(segment, region, offset);
+	} while (err == -EAGAIN);
+	return err;
+}
+
 /* Peers learn of it, then requests find it. The handle is reserved already. */
 static int rmp_region_publish(struct rmp_region *region, u32 handle,
 			      struct rmpool_region_add *arg)
@@ -264,7 +283,7 @@ static int rmp_region_publish(struct rmp_region *region, u32 handle,
 	int err;
 
 	if (region->segment) {
-		err = rmp_segment_insert(region->segment, region, &arg->offset);
+		err = rmp_region_insert(region, &arg->offset);
 		if (err == -EEXIST)
 			arg->error.reason = RMPOOL_REASON_OFFSET_TAKEN;
 		else if (err == -EINVAL)

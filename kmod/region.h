@@ -16,6 +16,7 @@
 struct rmp_segment;
 struct rmp_dmabuf;
 struct rmp_mapping;
+struct rmp_maps;
 struct rmp_revocation;
 struct rmp_user;
 
@@ -85,8 +86,11 @@ struct rmp_memory {
  *	once the segment is dead the region counts as a local one
  * @offset: in the segment
  * @told: its keys may be with peers; under the lock of the segment
- * @maps: per device slot; set with release order once valid, cleared only when
- *	the device is removed, after all queue pairs of the device were drained, when
+ * @groups: that its maker has mapped it for, or tried to, until it is published; a mask
+ * @others: of the trust groups but the default one that it is, or was, mapped for
+ *	(reach.c); changed with release order
+ * @maps: for the default group, per device slot; set with release order once valid, cleared
+ *	only when the device is removed, after all queue pairs of the device were drained, when
  *	the buffer is taken back, or when its keys are replaced (allow.c).
  *	Each has all chunks, or, when a device has no room for all, some: then
  *	each chunk is on one device at least
@@ -112,6 +116,8 @@ struct rmp_region {
 	struct rmp_segment *segment;
 	u64 offset;
 	bool told;
+	u32 groups;
+	struct rmp_maps *others;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
 	struct rmp_memory *mem;
@@ -271,28 +277,48 @@ void rmp_region_put(struct rmp_region *region);
 /**
  * rmp_region_local - how a device reaches a byte of a region
  * @region: referenced
+ * @group: trust group of the peer it is moved from or to
  * @dev_index: slot of the device
  * @pos: offset in the region, below its length
  * @iova: out: address for the device
  * @lkey: out
  *
  * Returns the bytes from @pos to the end of its chunk (or of the region), 0
- * when that chunk is not mapped on that device. Any context, no lock.
+ * when that chunk is not mapped there for that group. Any context, no lock.
  */
-u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
-		     u64 *iova, u32 *lkey);
+u64 rmp_region_local(const struct rmp_region *region, u32 group, u32 dev_index,
+		     u64 pos, u64 *iova, u32 *lkey);
 /* The same for a slice that is to be posted: until rmp_region_unuse(), the keys of the
  * region are not taken off the device, unless the device goes or the buffer is taken
  * back. *@map: for that, also when 0 is returned.
  */
-u64 rmp_region_use(const struct rmp_region *region, u32 dev_index, u64 pos,
-		   u64 *iova, u32 *lkey, struct rmp_mapping **map);
+u64 rmp_region_use(const struct rmp_region *region, u32 group, u32 dev_index,
+		   u64 pos, u64 *iova, u32 *lkey, struct rmp_mapping **map);
 /* Any context; NULL is allowed. */
 void rmp_region_unuse(struct rmp_mapping *map);
 /* Remote key of one chunk; 0 when not mapped there or no remote access. */
-u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk);
+u32 rmp_region_rkey(const struct rmp_region *region, u32 group, u32 dev_index,
+		    u32 chunk);
 /* Whether any chunk has a remote key there, or may get one. */
-bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index);
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 group, u32 dev_index);
+
+/* Whether a region is mapped for a trust group on any device. Any context. */
+bool rmp_region_reached(const struct rmp_region *region, u32 group);
+/* Maps it for the group where it is not. -ESTALE, -EINTR, -ENODEV; -ENOENT: the group has
+ * no peer any more; or, with @error, as when it is registered. Sleeps.
+ */
+int rmp_region_reach(struct rmp_region *region, u32 group,
+		     struct rmpool_error *error);
+/* The same for all groups in a mask, as far as it can be done; -EINTR. *@any: something
+ * is mapped now that was not, and else as it was.
+ */
+int rmp_region_reach_many(struct rmp_region *region, u32 groups, bool *any);
+/* For all regions of a segment, and the groups that have it open, by a work item of the
+ * segment: the first peer of a group has opened it.
+ */
+void rmp_segment_reach(struct rmp_segment *segment);
+/* The last peer of a group is gone, with all it used. Gives back the caller's use of it. */
+void rmp_region_group_gone(u32 group);
 
 /**
  * struct rmp_region_usage - what a region takes on devices

@@ -73,7 +73,7 @@ static struct rmp_mapping *rmp_map_renew(struct rmp_region *region,
 	/* A buffer that was taken back is not to be reached again. */
 	if (region->dmabuf && rmp_region_stale(region))
 		return ERR_PTR(-EAGAIN);
-	map = rmp_mapping_alloc(region, old->dev, error);
+	map = rmp_mapping_alloc(region, old->dev, old->domain->group, error);
 	if (IS_ERR(map))
 		return map;
 	for (i = 0; i < old->nr_chunks && !err; i++) {
@@ -90,18 +90,18 @@ static struct rmp_mapping *rmp_map_renew(struct rmp_region *region,
 	return map;
 }
 
-/* Nothing new uses the old keys of a region from here on. */
-static void rekey_switch(struct rmp_rekeying *step, u32 nr,
-			 struct rmpool_error *error)
+/* Locked: other keys for one trust group. */
+static void rekey_switch_group(struct rmp_rekeying *step, u32 nr, u32 group,
+			       struct rmpool_error *error)
 {
 	struct rmp_region *region = step->regions[nr];
+	struct rmp_mapping **maps = rmp_region_maps(region, group);
 	struct rmp_mapping *old, *new;
 	struct rmpool_error why = {};
 	u32 i;
 
-	rmp_maps_lock();
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		old = READ_ONCE(region->maps[i]);
+	for (i = 0; maps && i < RMP_DEVICES_MAX; i++) {
+		old = READ_ONCE(maps[i]);
 		if (!rmp_map_has_keys(old))
 			continue;
 		new = rmp_map_renew(region, old, &why);
@@ -121,6 +121,17 @@ static void rekey_switch(struct rmp_rekeying *step, u32 nr,
 			rmp_map_drop(region, new);
 		}
 	}
+}
+
+/* Nothing new uses the old keys of a region from here on, those of no group. */
+static void rekey_switch(struct rmp_rekeying *step, u32 nr,
+			 struct rmpool_error *error)
+{
+	u32 group;
+
+	rmp_maps_lock();
+	for (group = 0; group < RMP_GROUPS_MAX; group++)
+		rekey_switch_group(step, nr, group, error);
 	rmp_maps_unlock();
 }
 

@@ -10,7 +10,8 @@
 
 /**
  * struct rmp_right - what one peer may do
- * @peer: its name in the peer table, NUL-terminated, or "*": who is not named
+ * @peer: its name in the peer table, NUL-terminated; "@" and the name of a trust group: who
+ *	is in that; or "*": the others
  * @access: RMPOOL_ACCESS_REMOTE_*; 0: nothing
  */
 struct rmp_right {
@@ -30,9 +31,14 @@ struct rmp_rights {
 	struct rmp_right of[];
 };
 
-/* What @peer may do; "" is somebody whom no list names. */
-u32 rmp_rights_of(const struct rmp_rights *rights, const char *peer);
-/* What anybody at all may not do any more when @to takes the place of @from. */
+/* What @peer may do, who is in trust group @group; "" is somebody, or a group, whom no list
+ * names.
+ */
+u32 rmp_rights_of(const struct rmp_rights *rights, const char *peer,
+		  const char *group);
+/* What anybody at all may not do any more when @to takes the place of @from. Of whom one of
+ * them names and the other does not, the group is not known: whatever it may be.
+ */
 u32 rmp_rights_lost(const struct rmp_rights *from, const struct rmp_rights *to);
 /* Index of the first entry whose name an earlier one has, or rights->nr. */
 u32 rmp_rights_twice(const struct rmp_rights *rights);

@@ -283,6 +283,33 @@ out:
 	return err;
 }
 
+static void rmp_segment_reach_work(struct work_struct *work)
+{
+	struct rmp_segment *segment = container_of(work, struct rmp_segment, reach);
+
+	rmp_segment_ops->reach(segment);
+	rmp_segment_put(segment);
+}
+
+/* A subscriber of a trust group came or went. */
+static void rmp_segment_count(struct rmp_segment *segment, u32 group, int by)
+{
+	u32 groups = segment->groups & ~BIT(group);
+
+	lockdep_assert_held(&segment->lock);
+	segment->opens[group] += by;
+	if (group == RMP_GROUP_DEFAULT)
+		return;
+	if (segment->opens[group])
+		groups |= BIT(group);
+	if (groups & ~segment->groups) {
+		kref_get(&segment->ref);
+		if (!queue_work(rmp_wq, &segment->reach))
+			rmp_segment_put(segment);
+	}
+	WRITE_ONCE(segment->groups, groups);
+}
+
 struct rmp_segment *rmp_segment_create(const char *name)
 {
 	struct rmp_segment *segment;
@@ -300,6 +327,7 @@ struct rmp_segment *rmp_segment_create(const char *name)
 	mutex_init(&segment->changing);
 	mt_init_flags(&segment->regions, 0);
 	INIT_LIST_HEAD(&segment->subscribers);
+	INIT_WORK(&segment->reach, rmp_segment_reach_work);
 	segment->pid = get_pid(task_tgid(current));
 	segment->uid = current_uid();
 
@@ -422,6 +450,9 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	mutex_lock(&segment->lock);
 	if (segment->dead)
 		goto out;
+	err = -EAGAIN;
+	if (segment->groups & ~region->groups)
+		goto out;
 	err = rmp_segment_place(segment, region->length, &at, &end);
 	if (err)
 		goto out;
@@ -485,7 +516,8 @@ int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *right
 		/* It went before, and may come again as another one only. */
 		if (!sub->right)
 			continue;
-		sub->right = rmp_rights_of(rights, sub->peer);
+		sub->right = rmp_rights_of(rights, sub->peer,
+					   rmp_group_name(sub->group));
 		if (sub->right)
 			some = true;
 		else
@@ -525,6 +557,25 @@ u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
 	mutex_unlock(&segment->lock);
 	*from = at;
 	return n;
+}
+
+struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
+				    u32 *groups)
+{
+	struct rmp_region *region = NULL;
+	unsigned long at = *from;
+
+	mutex_lock(&segment->lock);
+	/* No region begins at the last byte of all: there it is over. */
+	if (at != ULONG_MAX)
+		region = mt_find(&segment->regions, &at, ULONG_MAX);
+	if (region)
+		kref_get(&region->ref);
+	*groups = segment->groups;
+	mutex_unlock(&segment->lock);
+	/* Behind the very last byte it begins anew. */
+	*from = region && at ? at : ULONG_MAX;
+	return region;
 }
 
 /* The region was revoked, alone or with its segment: who was asked then has the same time
@@ -581,12 +632,14 @@ int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	if (!segment->dead) {
-		sub->right = rmp_rights_of(segment->rights, sub->peer);
+		sub->right = rmp_rights_of(segment->rights, sub->peer,
+					   rmp_group_name(sub->group));
 		err = sub->right ? 0 : -EACCES;
 	}
 	if (!err) {
 		sub->segment = segment;
 		list_add_tail(&sub->node, &segment->subscribers);
+		rmp_segment_count(segment, sub->group, 1);
 	}
 	mutex_unlock(&segment->lock);
 	if (err)
@@ -600,6 +653,7 @@ void rmp_segment_unsubscribe(struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	list_del_init(&sub->node);
+	rmp_segment_count(segment, sub->group, -1);
 	sub->segment = NULL;
 	mutex_unlock(&segment->lock);
 	rmp_segment_put(segment);

@@ -30,6 +30,9 @@ unsigned long rmp_revoke_wait(void);
  * @subscribers: of &struct rmp_subscriber.node
  * @ending: once @dead: who has to let go of all of it, or NULL
  * @rights: who may open it; NULL: everybody
+ * @opens: subscribers of each trust group
+ * @groups: those of which there are any, but the default one; a mask (READ_ONCE)
+ * @reach: maps its regions for those, by &struct rmp_segment_ops.reach
  * @pid: of the owner, for dumps
  * @uid: of the owner
  * @changing: one change of rights after the other; outer to @lock
@@ -47,6 +50,9 @@ struct rmp_segment {
 	struct list_head subscribers;
 	struct rmp_revocation *ending;
 	struct rmp_rights *rights;
+	u32 opens[RMP_GROUPS_MAX];
+	u32 groups;
+	struct work_struct reach;
 	struct pid *pid;
 	kuid_t uid;
 	struct mutex changing;	/* of rights */
@@ -60,6 +66,7 @@ struct rmp_segment {
  * Embedded in the control room's object, which owns it.
  *
  * @peer: its name; set before it subscribes
+ * @group: its trust group; likewise
  * @right: RMPOOL_ACCESS_REMOTE_*; 0: it has lost its right, was told so, and is told
  *	nothing more
  */
@@ -67,6 +74,7 @@ struct rmp_subscriber {
 	struct list_head node;
 	struct rmp_segment *segment;
 	const char *peer;
+	u32 group;
 	u32 right;
 };
 
@@ -107,8 +115,10 @@ struct rmp_revocation {
  *	peer must end what is in flight with them; or, with 0, it may not use the segment
  *	any more. @rev as for @revoke
  * @event: the segment is new, changed or gone (RMPOOL_EVENT_*)
+ * @reach: peers of another trust group have it open: its regions are to be mapped for all
+ *	that do. Called without locks, by a work item
  *
- * All are called with @segment->lock held, may sleep briefly, and must not
+ * The others are called with @segment->lock held, may sleep briefly, and must not
  * wait for a peer.
  */
 struct rmp_segment_ops {
@@ -118,6 +128,7 @@ struct rmp_segment_ops {
 	void (*rekey)(struct rmp_subscriber *sub, u64 region_id,
 		      struct rmp_revocation *rev);
 	void (*event)(struct rmp_segment *segment, u32 event);
+	void (*reach)(struct rmp_segment *segment);
 };
 
 int rmp_segment_init(const struct rmp_segment_ops *ops);
@@ -144,7 +155,8 @@ struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment);
 void rmp_segment_put(struct rmp_segment *segment);
 
 /* By region.c. Offset is a value or RMPOOL_OFFSET_NEXT, and is set to the one
- * taken; -EEXIST, -ESTALE (deleted), -EINVAL (wraps).
+ * taken; -EEXIST, -ESTALE (deleted), -EINVAL (wraps); -EAGAIN: peers of groups have it
+ * open that are not in region->groups.
  */
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset);
@@ -172,6 +184,12 @@ u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
 struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 					 struct rmp_region *region);
 
+/* By reach.c: the first region from offset *@from on, referenced, or NULL. *@from is where
+ * to go on, *@groups those that have the segment open.
+ */
+struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
+				    u32 *groups);
+
 /* By region.c: something of a region that peers are told of is different. */
 void rmp_segment_changed(struct rmp_segment *segment);
 /* A device came or went, and with it keys of all regions. */
@@ -185,7 +203,9 @@ void rmp_revocation_put(struct rmp_revocation *rev);
 /* For one subscriber, which has let go. Process context. */
 void rmp_revocation_answer(struct rmp_revocation *rev);
 
-/* By control.c. Finds by name and adds @sub, whose peer is set; -ENOENT, -EACCES. */
+/* By export.c. Finds by name and adds @sub, whose peer and group are set; -ENOENT,
+ * -EACCES.
+ */
 int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub);
 void rmp_segment_unsubscribe(struct rmp_subscriber *sub);
 

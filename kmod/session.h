@@ -96,6 +96,7 @@ struct rmp_session {
  * struct rmp_peer - one entry of the peer table
  * @ref: the table, its worker's session, remote segments, callers
  * @users: remote segments and waiters: the worker keeps a connection for them
+ * @group: trust group; does not change
  * @failures: counts failed attempts, so that a waiter sees a new one
  * @seen: jiffies when it last was connected, or asked to be
  * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
@@ -108,6 +109,7 @@ struct rmp_peer {
 	char name[RMPOOL_NAME_MAX];
 	struct sockaddr_storage addr;
 	bool dynamic;
+	u32 group;
 	struct rmp_flow *flow;
 	atomic_t users;
 

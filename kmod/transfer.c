@@ -6,7 +6,8 @@
  * its local region and the remote one are looked up and referenced, and it is
  * queued to the flow of its peer; one that does not pass gets its error as its
  * completion and nothing else. If the request says so, its bytes are copied through
- * memory of the module (staging.c), or a local region is made on the way (cache.c). Ring
+ * memory of the module (staging.c), or a local region is made on the way (cache.c), or is
+ * mapped for the trust group of the peer (reach.c). Ring
  * slots were reserved before. A synchronous
  * batch collects its results in an rmp_batch and does not touch the ring.
  *
@@ -320,6 +321,32 @@ static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 	return ERR_PTR(-ECANCELED);
 }
 
+/* Maps the region for the trust group of the peer, once for both. file->handles is given up
+ * meanwhile.
+ */
+static s32 reach_local(struct rmp_submission *sub, const struct rmp_request *req)
+{
+	struct rmpool_error error;
+	int err;
+
+	if (likely(rmp_region_reached(req->region, req->flow->group)))
+		return 0;
+	up_read(&sub->file->handles);
+	submission_flush(sub);
+	err = rmp_region_reach(req->region, req->flow->group, &error);
+	down_read(&sub->file->handles);
+	if (err == -EINTR) {
+		sub->interrupted = true;
+		return -ECANCELED;
+	}
+	/* It has lost all devices just now, and waits for one as others do. */
+	if (err == -ENODEV)
+		return 0;
+	if (err && !sub->error->reason)
+		*sub->error = error;
+	return err;
+}
+
 /* Fills in what a request refers to; 0 or the status of its completion. */
 static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 			   const struct rmpool_request *r)
@@ -356,7 +383,7 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	req->local_pos = req->stage ? rmp_stage_pos(req->stage) :
 				      r->local_addr - region->addr;
 	req->remote_pos = r->offset - rr->offset;
-	return 0;
+	return reach_local(sub, req);
 }
 
 /* What is missing of a put follows while it is moving. file->handles is given up

@@ -82,7 +82,7 @@ static void expect_known(struct kunit *test, struct rmp_keycache *kc,
 			KUNIT_ASSERT_GT(test, left, 0);
 			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
 			KUNIT_ASSERT_EQ(test, rkey,
-					rmp_region_rkey(region, device, chunk));
+					rmp_region_rkey(region, 0, device, chunk));
 		}
 	}
 	rmp_rregion_put(rr);
@@ -285,6 +285,58 @@ static void test_pages(struct kunit *test)
 	KUNIT_EXPECT_GT(test, pages, 60);
 	KUNIT_EXPECT_GT(test, again, 0);
 	unpublish(w->segment);
+	check_peer(test, peer);
+}
+
+/* The keys that a peer is told are those of its trust group, for which the regions of what it
+ * opens are mapped.
+ */
+static void test_group(struct kunit *test)
+{
+	struct sockaddr_storage addr = address(1);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_keycache kc;
+	struct rmp_rregion *rr;
+	struct rmp_region r[2];
+	struct rmp_peer *peer;
+	u32 rkey, other;
+	bool wrong;
+	u64 iova;
+
+	KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr, "g"), 0);
+	peer = peer_keep(test, "b");
+	KUNIT_ASSERT_NE(test, peer->group, RMP_GROUP_DEFAULT);
+	KUNIT_EXPECT_STREQ(test, rmp_group_name(peer->group), "g");
+	go_passive(test, peer, 1, 1);
+	forget_sent();
+	region_make(&r[0], 1, 3);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[0], 0), 0);
+	KUNIT_EXPECT_EQ(test, s->groups, 0);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	KUNIT_EXPECT_EQ(test, s->groups, BIT(peer->group));
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.reached), 1);
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).last, 1);
+	rr = rmp_keycache_find(&kc, 0, 1, RMPOOL_ACCESS_REMOTE_READ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, rmp_region_rkey(&r[0], peer->group, 0, 0));
+	other = rmp_region_rkey(&r[0], RMP_GROUP_DEFAULT, 0, 0);
+	KUNIT_EXPECT_NE(test, rkey, other);
+	rmp_rregion_put(rr);
+	rmp_keycache_destroy(&kc);
+
+	/* What comes later is mapped for the group before. */
+	region_make(&r[1], 2, 1);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[1], 1 << 30), -EAGAIN);
+	r[1].groups = BIT(peer->group);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[1], 1 << 30), 0);
+	ask_close(test, peer, s->id);
+	KUNIT_EXPECT_EQ(test, s->groups, 0);
+	unpublish(s);
 	check_peer(test, peer);
 }
 
@@ -609,6 +661,7 @@ static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_names),
 	KUNIT_CASE(test_offsets),
 	KUNIT_CASE(test_pages),
+	KUNIT_CASE(test_group),
 	KUNIT_CASE(test_bare),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_changed),

@@ -19,6 +19,8 @@
 #include "slice.c"
 
 #define RAILS		3
+/* The peer's trust group: whatever is asked for is asked for it. */
+#define PLAYED_GROUP	3
 #define KIB		1024ULL
 #define MIB		(1024 * KIB)
 
@@ -62,6 +64,7 @@ static struct {
 	u32 no_local;		/* devices that do not have the memory mapped */
 	u32 no_remote;
 	int used;		/* mappings */
+	struct rmp_domain domain;
 	int fail_post;		/* which work request is not taken, from 1 */
 	int failed_qps;
 	/* looks at a slice when it is posted, and when it has succeeded */
@@ -136,9 +139,10 @@ static inline u64 rest_of(u64 lead, u64 length, u32 shift, u64 pos)
 	return min(((at >> shift) + 1) << shift, lead + length) - at;
 }
 
-u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
-		     u64 *iova, u32 *lkey)
+u64 rmp_region_local(const struct rmp_region *region, u32 group, u32 dev_index,
+		     u64 pos, u64 *iova, u32 *lkey)
 {
+	must(group == PLAYED_GROUP);
 	if (world.no_local & BIT(dev_index))
 		return 0;
 	*iova = region->iova + pos;
@@ -147,10 +151,10 @@ u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
 	return rest_of(region->iova, region->length, region->chunk_shift, pos);
 }
 
-u64 rmp_region_use(const struct rmp_region *region, u32 dev_index, u64 pos,
-		   u64 *iova, u32 *lkey, struct rmp_mapping **map)
+u64 rmp_region_use(const struct rmp_region *region, u32 group, u32 dev_index,
+		   u64 pos, u64 *iova, u32 *lkey, struct rmp_mapping **map)
 {
-	u64 left = rmp_region_local(region, dev_index, pos, iova, lkey);
+	u64 left = rmp_region_local(region, group, dev_index, pos, iova, lkey);
 
 	/* Never looked into. */
 	*map = left ? (struct rmp_mapping *)&world : NULL;
@@ -362,6 +366,23 @@ void rmp_conn_init(struct rmp_conn *conn, const struct rmp_conn_ops *ops, int ac
 	conn->ops = ops;
 }
 
+u32 rmp_peer_group(const struct rmp_peer *peer)
+{
+	return PLAYED_GROUP;
+}
+
+struct rmp_domain *rmp_domain_get(struct rmp_device *dev, u32 group)
+{
+	must(group == PLAYED_GROUP);
+	world.domain.users++;
+	return &world.domain;
+}
+
+void rmp_domain_put(struct rmp_domain *domain)
+{
+	domain->users--;
+}
+
 int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
 		       u32 recv_wr, enum ib_poll_context ctx, int cqe_hint)
 {
@@ -545,6 +566,7 @@ static inline void flow_exit(struct kunit *test)
 	rmp_flow_destroy(world.flow);
 	destroy_workqueue(rmp_wq);
 	KUNIT_EXPECT_EQ(test, world.used, 0);
+	KUNIT_EXPECT_EQ(test, world.domain.users, 0);
 	KUNIT_EXPECT_EQ_MSG(test, world.wrong, 0, "first in line %d",
 			    world.wrong_line);
 }

@@ -30,6 +30,7 @@
 #include "revoke.c"
 #include "segment.c"
 #include "rights.c"
+#include "group.c"
 #include "keycache.c"
 #include "wire.c"
 #include "endpoint.c"
@@ -90,6 +91,8 @@ static struct {
 	atomic_t kicks;
 	int kicked;		/* when the first queue pair was destroyed */
 	atomic_t events[4];
+	atomic_t reached;
+	atomic_t groups_gone;
 } world;
 
 /* ------------------------------------------------------------- connections */
@@ -391,16 +394,18 @@ int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port)
 	return 0;
 }
 
-u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
+/* Other groups have other keys. */
+u32 rmp_region_rkey(const struct rmp_region *region, u32 group, u32 dev_index,
+		    u32 chunk)
 {
 	if (!world.dev[dev_index % WORLD_DEVICES] || dev_index >= WORLD_DEVICES)
 		return 0;
-	return (u32)region->id << 16 | dev_index << 12 | (chunk + 1);
+	return group << 28 | (u32)region->id << 16 | dev_index << 12 | (chunk + 1);
 }
 
-bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 group, u32 dev_index)
 {
-	return rmp_region_rkey(region, dev_index, 0);
+	return rmp_region_rkey(region, group, dev_index, 0);
 }
 
 /* One reference is always the test's. */
@@ -530,6 +535,17 @@ static void segment_event(struct rmp_segment *segment, u32 event)
 {
 }
 
+static void segment_reach(struct rmp_segment *segment)
+{
+	atomic_inc(&world.reached);
+}
+
+static void group_gone(u32 group)
+{
+	atomic_inc(&world.groups_gone);
+	rmp_group_unuse(group);
+}
+
 static const struct rmp_peer_ops world_peer_ops = {
 	.flow_create = flow_create,
 	.flow_destroy = flow_destroy,
@@ -540,6 +556,7 @@ static const struct rmp_peer_ops world_peer_ops = {
 	.qp_destroy = qp_destroy,
 	.qp_fenced = qp_fenced,
 	.event = peer_event,
+	.group_gone = group_gone,
 };
 
 static const struct rmp_segment_ops world_segment_ops = {
@@ -547,6 +564,7 @@ static const struct rmp_segment_ops world_segment_ops = {
 	.revoke = rmp_export_revoke,
 	.rekey = rmp_export_rekey,
 	.event = segment_event,
+	.reach = segment_reach,
 };
 
 #include "peer_acts.h"

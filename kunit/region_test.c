@@ -232,20 +232,20 @@ static void test_chunks(struct kunit *test)
 			u64 chunk = (in_page + pos) / (2 * PAGE_SIZE);
 			u64 end = (chunk + 1) * 2 * PAGE_SIZE - in_page;
 
-			left = rmp_region_local(region, 2, pos, &iova, &lkey);
+			left = rmp_region_local(region, 0, 2, pos, &iova, &lkey);
 			KUNIT_ASSERT_EQ(test, left, min(end, length) - pos);
 			KUNIT_ASSERT_EQ(test, lkey,
 					region->maps[2]->chunks[chunk].mr->lkey);
 			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
 			/* Not published: nobody is told. */
-			KUNIT_ASSERT_EQ(test, rmp_region_rkey(region, 2, chunk),
+			KUNIT_ASSERT_EQ(test, rmp_region_rkey(region, 0, 2, chunk),
 					0);
 		}
-		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 2, length, &iova,
+		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 2, length, &iova,
 						       &lkey), 0);
-		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 1, 0, &iova,
+		KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 1, 0, &iova,
 						       &lkey), 0);
-		KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 2,
+		KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 0, 2,
 						      region->nr_chunks), 0);
 		rmp_region_put(region);
 		KUNIT_ASSERT_EQ(test, rmp_region_del(&world.mem, handle), 0);
@@ -263,29 +263,29 @@ static void test_devices(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, region_add(BASE, 100, 0, &handle), 0);
 	a = find(BASE, 100, 0);
 	device_come(test, 1, 4);
-	KUNIT_EXPECT_NE(test, rmp_region_local(a, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 0, 1, 0, &iova, &key), 0);
 	KUNIT_ASSERT_EQ(test, region_add(2 * BASE, 100, 0, &handle), 0);
 	b = find(2 * BASE, 100, 0);
-	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
-	KUNIT_EXPECT_NE(test, rmp_region_local(b, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 1, 0, &iova, &key), 0);
 	KUNIT_EXPECT_EQ(test, world.mrs, 4);
 
 	device_go(0);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, &iova, &key), 0);
-	KUNIT_EXPECT_NE(test, rmp_region_local(a, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 0, 1, 0, &iova, &key), 0);
 	KUNIT_EXPECT_EQ(test, world.mrs, 2);
 	/* Another one in its place, on which nothing can be mapped. */
 	world.calls = 0;
 	world.fail_at = 1;
 	device_come(test, 0, 4);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, &iova, &key), 0);
-	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(a, 0, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(b, 0, 0, 0, &iova, &key), 0);
 	device_go(0);
 	device_go(1);
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 	/* Regions stay, and are mapped when there is a device again. */
 	device_come(test, 3, 4);
-	KUNIT_EXPECT_NE(test, rmp_region_local(a, 3, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(a, 0, 3, 0, &iova, &key), 0);
 	rmp_region_put(a);
 	rmp_region_put(b);
 }
@@ -571,7 +571,7 @@ static void test_stale(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(find(BASE, 3 * PAGE_SIZE, 0)), -ERANGE);
 	/* Not on devices that come. */
 	device_come(test, 1, 4);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(stale, 1, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(stale, 0, 1, 0, &iova, &key), 0);
 
 	/* One beside it that may be read only, and then one for all. */
 	KUNIT_ASSERT_EQ(test, region_add(BASE, PAGE_SIZE, 0, &handle), 0);
@@ -656,12 +656,12 @@ static void test_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.watched, 0);
 	KUNIT_EXPECT_EQ(test, rmp_region_walk(0, count_ids, &last), 0);
 	KUNIT_EXPECT_EQ(test, last, 0);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, length - 1, &iova, &key), 1);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 3, length - 1, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 0, length - 1, &iova, &key), 1);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 3, length - 1, &iova, &key), 0);
 	device_come(test, 3, 4);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 3, length - 1, &iova, &key), 1);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 3, length - 1, &iova, &key), 1);
 	device_go(0);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, length - 1, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region, 0, 0, length - 1, &iova, &key), 0);
 	rmp_region_del_own(region);
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 }
@@ -692,7 +692,7 @@ static void keys_of(struct kunit *test, const struct rmp_region *region,
 	KUNIT_ASSERT_EQ(test, region->nr_chunks, KEYS);
 	for (d = 0; d < 2; d++) {
 		for (i = 0; i < KEYS; i++)
-			keys[d][i] = rmp_region_rkey(region, d * 3, i);
+			keys[d][i] = rmp_region_rkey(region, 0, d * 3, i);
 	}
 }
 
@@ -743,7 +743,7 @@ static void test_rekey(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.rekeyed, 0);
 
 	/* What is with a device is not pulled from under it. */
-	KUNIT_EXPECT_NE(test, rmp_region_use(region, 0, 0, &iova, &lkey, &in_use), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_use(region, 0, 0, 0, &iova, &lkey, &in_use), 0);
 	KUNIT_ASSERT_NOT_NULL(test, in_use);
 	world.asked = both_are_there;
 	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
@@ -754,7 +754,7 @@ static void test_rekey(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.mrs, mrs);
 	KUNIT_EXPECT_FALSE(test, region->told);
 	expect_other_keys(test, region, before);
-	KUNIT_EXPECT_NE(test, rmp_region_local(region, 0, 0, &iova, &new_lkey), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(region, 0, 0, 0, &iova, &new_lkey), 0);
 	KUNIT_EXPECT_NE(test, lkey, new_lkey);
 	KUNIT_EXPECT_EQ(test, world.dev[0]->mrs, mrs / 2);
 	world.asked = NULL;
@@ -765,8 +765,8 @@ static void test_rekey(struct kunit *test)
 	region->told = true;
 	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
 	KUNIT_EXPECT_EQ(test, done.lost, 0);
-	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), before[0][0]);
-	KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 3, 0), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0, 0), before[0][0]);
+	KUNIT_EXPECT_EQ(test, rmp_region_rkey(region, 0, 3, 0), 0);
 	rmp_region_put(region);
 	KUNIT_EXPECT_EQ(test, kref_read(&region->ref), 1);
 }
@@ -924,8 +924,8 @@ static void test_rekey_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, done.lost, 1);
 	KUNIT_EXPECT_EQ(test, done.error.reason, RMPOOL_REASON_DEVICE_MRS);
 	KUNIT_EXPECT_NULL(test, region->maps[3]);
-	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), 0);
-	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0), before[0][0]);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0, 0), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0, 0), before[0][0]);
 	KUNIT_EXPECT_EQ(test, world.dev[3]->mrs, 0);
 
 	world.ibdev[3]->attrs.max_mr = KEYS + 1;

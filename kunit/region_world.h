@@ -17,6 +17,8 @@
 #include "cache.c"
 #include "attach.c"
 #include "rekey.c"
+#include "reach.c"
+#include "group.c"
 #include "chunk.c"
 #include "fit.c"
 #include "capacity.c"
@@ -71,7 +73,8 @@ static struct {
 	u64 (*layout)(u64 addr, unsigned long i);
 	struct rmp_device *dev[DEVICES];
 	struct ib_device *ibdev[DEVICES];
-	struct ib_pd pd[DEVICES];
+	struct ib_pd pd[DEVICES][RMP_GROUPS_MAX];
+	struct rmp_domain domain[DEVICES][RMP_GROUPS_MAX];
 	struct rmp_memory mem;
 	struct rmp_segment segment;
 } world;
@@ -306,7 +309,7 @@ static int played_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nen
 	return nents;
 }
 
-int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+int rmp_domain_reg_mrs(struct rmp_domain *domain, struct ib_mr **mrs, u32 nr,
 		       int access)
 {
 	int ret = may_fail(-EIO);
@@ -314,7 +317,7 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 	u32 i;
 
 	if (world.meanwhile)
-		world.meanwhile(dev);
+		world.meanwhile(domain->dev);
 	for (i = 0; i < nr && !ret; i++) {
 		mr = container_of(mrs[i], struct played_mr, mr);
 		mr->access = access;
@@ -332,6 +335,28 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 #define dma_buf_get			played_dma_buf_get
 #include "dmabuf.c"
 #include "mapping.c"
+
+/* As in domain.c, without what the device makes. */
+struct rmp_domain *rmp_domain_get(struct rmp_device *dev, u32 group)
+{
+	int ret = group == RMP_GROUP_DEFAULT ? 0 : may_fail(-ENOMEM);
+	struct rmp_domain *domain = &world.domain[dev->index][group];
+
+	if (ret)
+		return ERR_PTR(ret);
+	if (tally(&domain->users, 1) == 1) {
+		domain->dev = dev;
+		domain->group = group;
+		domain->pd = &world.pd[dev->index][group];
+		domain->pd->device = dev->ibdev;
+	}
+	return domain;
+}
+
+void rmp_domain_put(struct rmp_domain *domain)
+{
+	tally(&domain->users, -1);
+}
 
 void rmp_device_hold(struct rmp_device *dev)
 {
@@ -358,8 +383,11 @@ void rmp_segment_put(struct rmp_segment *segment)
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset)
 {
-	int ret = may_fail(-EEXIST);
+	int ret;
 
+	if (segment->groups & ~region->groups)
+		return -EAGAIN;
+	ret = may_fail(-EEXIST);
 	if (!ret) {
 		world.last_offset += 1 << 20;
 		*offset = world.last_offset;
@@ -393,6 +421,21 @@ u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
 		regions[n++] = region;
 	}
 	return n;
+}
+
+struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
+				    u32 *groups)
+{
+	struct rmp_region *region;
+	unsigned long handle = *from;
+
+	*groups = segment->groups;
+	region = xa_find(&world.mem.handles, &handle, ULONG_MAX, XA_PRESENT);
+	if (!region)
+		return NULL;
+	kref_get(&region->ref);
+	*from = handle + 1;
+	return region;
 }
 
 struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
@@ -447,8 +490,6 @@ static struct rmp_device *device_make(struct kunit *test, u32 index,
 	dev->index = index;
 	dev->ibdev = world.ibdev[index];
 	dev->ibdev->attrs.max_fast_reg_page_list_len = chunk_pages;
-	world.pd[index].device = dev->ibdev;
-	dev->data_pd = &world.pd[index];
 	rmp_capacity_init(dev);
 	world.dev[index] = dev;
 	return dev;
@@ -517,12 +558,15 @@ static void region_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.watched, 0);
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 	KUNIT_EXPECT_EQ(test, world.dma, 0);
+	for (i = 0; i < DEVICES * RMP_GROUPS_MAX && !world.keep_memory; i++)
+		KUNIT_EXPECT_EQ(test, world.domain[i / RMP_GROUPS_MAX]
+						  [i % RMP_GROUPS_MAX].users, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
 	if (world.pages)
 		__free_pages(world.pages, WORLD_ORDER);
 }
 
-static int region_add(u64 addr, u64 length, u32 access, u32 *handle)
+static inline int region_add(u64 addr, u64 length, u32 access, u32 *handle)
 {
 	struct rmpool_region_add arg = {
 		.addr = addr, .length = length, .access = access,

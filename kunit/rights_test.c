@@ -34,21 +34,21 @@ static void test_whose(struct kunit *test)
 {
 	union list_of list = {};
 
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(NULL, "a"), RW);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(NULL, ""), RW);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a"), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(NULL, "a", "g"), RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(NULL, "", "g"), RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a", "g"), 0);
 	add(&list, "a", RO);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a"), RO);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "ab"), 0);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "A"), 0);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, ""), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a", "g"), RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "ab", "g"), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "A", "g"), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "", "g"), 0);
 	/* The rest; a name goes before it, wherever it stands. */
 	add(&list, "*", RW);
 	add(&list, "b", 0);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a"), RO);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "b"), 0);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "x"), RW);
-	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, ""), RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "a", "g"), RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "b", "g"), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "x", "g"), RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&list.rights, "", "g"), RW);
 }
 
 static void test_lost(struct kunit *test)
@@ -69,6 +69,34 @@ static void test_lost(struct kunit *test)
 	add(&none, "*", RO);
 	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&none.rights, &more.rights), RO);
 	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&more.rights, &none.rights), 0);
+}
+
+static void test_groups(struct kunit *test)
+{
+	union list_of some = {}, more = {};
+
+	add(&some, "*", RO);
+	add(&some, "@g", RW);
+	add(&some, "b", 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&some.rights, "a", "g"), RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&some.rights, "a", "default"), RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&some.rights, "b", "g"), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(&some.rights, "g", "h"), RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_of(NULL, "a", "g"), RW);
+	/* Those of a group have less than the others, or as much. */
+	add(&more, "*", RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&some.rights, &more.rights), WO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&more.rights, &some.rights), RO);
+	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&some.rights, &some.rights), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&some.rights, NULL), 0);
+	/* One who was named may be in the group. */
+	some.rights.nr = 0;
+	more.rights.nr = 0;
+	add(&some, "a", RW);
+	add(&some, "@g", RO);
+	add(&more, "@g", RO);
+	add(&more, "*", RW);
+	KUNIT_EXPECT_EQ(test, rmp_rights_lost(&some.rights, &more.rights), WO);
 }
 
 static void test_twice(struct kunit *test)
@@ -113,8 +141,8 @@ static void test_random(struct kunit *test)
 
 		lost = 0;
 		for (i = 0; i <= PEERS; i++)
-			lost |= rmp_rights_of(from, names[i]) &
-				~rmp_rights_of(to, names[i]);
+			lost |= rmp_rights_of(from, names[i], "g") &
+				~rmp_rights_of(to, names[i], "g");
 		KUNIT_ASSERT_EQ(test, rmp_rights_lost(from, to), lost);
 		KUNIT_ASSERT_EQ(test, rmp_rights_lost(from, from), 0);
 	}
@@ -123,6 +151,7 @@ static void test_random(struct kunit *test)
 static struct kunit_case rights_cases[] = {
 	KUNIT_CASE(test_whose),
 	KUNIT_CASE(test_lost),
+	KUNIT_CASE(test_groups),
 	KUNIT_CASE(test_twice),
 	KUNIT_CASE(test_random),
 	{}

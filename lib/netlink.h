@@ -68,7 +68,8 @@ int rmpl_nl_build_family(struct nlmsghdr *nlh);
 int rmpl_nl_build_settings(struct nlmsghdr *nlh,
 			   const struct rmpool_nl_settings *settings);
 int rmpl_nl_build_peer(struct nlmsghdr *nlh, const char *name,
-		       const char *endpoint, bool allow_loopback);
+		       const char *endpoint, const char *group,
+		       bool allow_loopback);
 
 /* Read one message. Returns 0, -EBADMSG or -ENOMEM. What is not in the message
  * becomes 0 or empty; unknown attributes are skipped.

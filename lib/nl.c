@@ -248,17 +248,24 @@ int rmpool_nl_node_set(struct rmpool_nl *nl,
 		      "change the node", NULL);
 }
 
-int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
-		       const char *endpoint, int allow_loopback)
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group,
+			     int allow_loopback)
 {
 	char buffer[RMPL_NL_REQUEST_MAX] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 
 	nlh = rmpl_nl_begin(buffer, nl->family, RMPOOL_CMD_PEER_ADD, NLM_F_ACK,
 			    ++nl->seq);
-	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, endpoint,
+	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, endpoint, group,
 						  allow_loopback != 0),
 		      "add peer", name);
+}
+
+int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
+		       const char *endpoint, int allow_loopback)
+{
+	return rmpool_nl_peer_add_group(nl, name, endpoint, NULL, allow_loopback);
 }
 
 int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name)
@@ -268,7 +275,7 @@ int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name)
 
 	nlh = rmpl_nl_begin(buffer, nl->family, RMPOOL_CMD_PEER_DEL, NLM_F_ACK,
 			    ++nl->seq);
-	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, NULL, false),
+	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, NULL, NULL, false),
 		      "remove peer", name);
 }
 

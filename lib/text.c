@@ -131,7 +131,7 @@ int rmpool_allow_parse(const char *text, struct rmpool_allow_entry *entry)
 		out.peer[0] = '*';
 	else if (!parse_name(text, length, out.peer))
 		return rmpl_fail(EINVAL, NULL,
-				 "it must be the name of a peer, or *, and :ro, :wo, :rw or :no perhaps",
+				 "it must be the name of a peer, @ and a trust group, or *, and :ro, :wo, :rw or :no perhaps",
 				 "'%.150s'", text);
 	*entry = out;
 	return 0;

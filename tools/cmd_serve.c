@@ -352,7 +352,8 @@ const struct command command_serve = {
 	.detail =
 	"Memory of --size bytes, of the size of --file, or both, is locked and can be\n"
 	"reached by peers as NODE/NAME until SIGINT (Ctrl-C) or SIGTERM; by all, or by\n"
-	"those that --allow names, as the peer table here calls them. The first\n"
+	"those that --allow names, as the peer table here calls them, or whose trust\n"
+	"group it names as @GROUP. The first\n"
 	"line of output says that it is ready. SIGUSR1 prints the SHA-256 of what is\n"
 	"in it now. Locked memory counts against RLIMIT_MEMLOCK (ulimit -l).\n",
 	.options = serve_options,

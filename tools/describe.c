@@ -205,12 +205,13 @@ json_t *describe_peer(const struct rmpool_nl_peer *peer)
 
 	for (rail = peer->rails; rail; rail = rail->next)
 		json_array_append_new(rails, describe_rail(rail));
-	return need_memory(json_pack("{s:o, s:o, s:s, s:o, s:o, s:b, s:o, s:o, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o}",
 		"name", json_text(peer->name),
 		"endpoint", json_text(peer->endpoint),
 		"state", rmpool_peer_state_name(peer->state),
 		"remote_name", json_text(peer->remote_name),
 		"uuid", uuid_json(peer->uuid),
+		"group", json_text(peer->group),
 		"dynamic", (int)!!peer->dynamic,
 		"last_error", json_text(error ? error : ""),
 		"last_reason", peer->reason ? json_text(rmpool_reason_name(peer->reason)) :

@@ -477,6 +477,7 @@ struct rmpool_nl_peer {
 	uint32_t nr_rails;
 	uint32_t reserved;
 	const struct rmpool_nl_rail *rails;
+	const char *group;		/* its trust group */
 };
 
 /* Who may open a segment. */
@@ -570,6 +571,12 @@ int rmpool_nl_node_set(struct rmpool_nl *nl,
  */
 int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
 		       const char *endpoint, int allow_loopback);
+/* The same in a trust group, which is made if there is none of that name; NULL: in the
+ * default one. -ENOSPC: there are 16 already.
+ */
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group,
+			     int allow_loopback);
 int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name);
 
 /*

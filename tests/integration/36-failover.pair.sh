@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: module=0 timeout=300 test=long
+# vm: module=0 timeout=300 6.1=all test=long
 #
 # One rail of two breaks under load both ways, in ways that are noticed at once and in one
 # that is not. No request fails: what was on it goes over the other one. See

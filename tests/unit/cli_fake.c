@@ -400,10 +400,11 @@ static const struct rmpool_nl_rail rails[] = {
 
 static const struct rmpool_nl_peer peers[] = {
 	{ .name = "b", .endpoint = "v1:10.77.0.2:13579", .remote_name = "b\033[2Jx",
-	  .uuid = uuid, .state = RMPOOL_PEER_READY, .nr_rails = 2, .rails = rails },
+	  .uuid = uuid, .state = RMPOOL_PEER_READY, .nr_rails = 2, .rails = rails,
+	  .group = "lab" },
 	{ .name = "gone", .endpoint = "v1:[fd00::9]:13579", .remote_name = "",
 	  .state = RMPOOL_PEER_BACKOFF, .reason = RMPOOL_REASON_REFUSED,
-	  .error = -ECONNREFUSED },
+	  .error = -ECONNREFUSED, .group = "default" },
 };
 
 static const struct rmpool_nl_allowed allowed[] = {
@@ -475,13 +476,14 @@ int rmpool_nl_node_set(struct rmpool_nl *nl, const struct rmpool_nl_settings *se
 	return 0;
 }
 
-int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name, const char *endpoint,
-		       int allow_loopback)
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group, int allow_loopback)
 {
 	(void)nl;
 	(void)allow_loopback;
 	snprintf(fake->peer_name, sizeof(fake->peer_name), "%s", name);
 	snprintf(fake->peer_endpoint, sizeof(fake->peer_endpoint), "%s", endpoint);
+	snprintf(fake->peer_group, sizeof(fake->peer_group), "%s", group ? group : "");
 	return 0;
 }
 

@@ -45,6 +45,7 @@ struct fake {
 	int timeout_ms;			/* of the last segment that was opened */
 	char peer_name[RMPOOL_NAME_MAX];
 	char peer_endpoint[RMPOOL_ENDPOINT_MAX];
+	char peer_group[64];
 	struct { char name[RMPOOL_NAME_MAX]; uint32_t accept; } set;
 	uint32_t serve_access;
 	uint64_t serve_offset;

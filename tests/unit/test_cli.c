@@ -291,6 +291,7 @@ static void test_changes(void **state)
 	assert_string_equal(result->out, "peer b added at v1:10.77.0.2:13579\n");
 	assert_string_equal(fake->peer_name, "b");
 	assert_string_equal(fake->peer_endpoint, "v1:10.77.0.2:13579");
+	assert_string_equal(fake->peer_group, "");
 	result = tool_run("peer", "add", "b", "127.0.0.1:13579");
 	assert_int_not_equal(result->code, 0);
 	assert_has(result->err, "loopback");
@@ -300,6 +301,8 @@ static void test_changes(void **state)
 	assert_string_equal(fake->peer_endpoint, "v1:127.0.0.1:1");
 	json_decref(parse(tool_run("peer", "add", "b", "[fd00::1]:1", "-j")->out));
 	assert_string_equal(fake->peer_endpoint, "v1:[fd00::1]:1");
+	tool_run("peer", "add", "b", "10.77.0.2:13579", "--group", "lab");
+	assert_string_equal(fake->peer_group, "lab");
 	result = tool_run("peer", "del", "b");
 	assert_string_equal(result->out, "peer b removed\n");
 	result = tool_run("node", "set", "name=x", "accept=any");

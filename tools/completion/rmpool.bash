@@ -39,7 +39,7 @@ _rmpool()
 			continue
 		fi
 		case $word in
-		--file | --save | --timeout | --size | --offset | --allow | -f | -t | -s | -o | -a) skip=1 ;;
+		--file | --save | --timeout | --size | --offset | --allow | --group | -f | -t | -s | -o | -a | -g) skip=1 ;;
 		-?*) ;;
 		*)
 			if [[ -z $first ]]; then
@@ -57,7 +57,8 @@ _rmpool()
 		options=$common
 		case $first${second:+ $second} in
 		serve) options+=' --size --file --offset --read-only --allow --save' ;;
-		'node set' | 'peer add') options+=' --allow-loopback' ;;
+		'node set') options+=' --allow-loopback' ;;
+		'peer add') options+=' --allow-loopback --group' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 		return

@@ -256,8 +256,8 @@ struct rmpool_handle {
 
 /**
  * struct rmpool_allow_entry - what one peer may do with a segment
- * @peer: name of an entry of the peer table, there or not, NUL-padded; or "*": who is not
- *	named
+ * @peer: name of an entry of the peer table, there or not, NUL-padded; "@" and the name of a
+ *	trust group: who is in it and not named; or "*": the others
  * @access: RMPOOL_ACCESS_REMOTE_READ, RMPOOL_ACCESS_REMOTE_WRITE, both, or 0: nothing
  * @reserved: zero
  */
