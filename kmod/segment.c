@@ -52,6 +52,10 @@ static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
 static struct rhashtable rmp_segment_names;
 static const struct rmp_segment_ops *rmp_segment_ops;
+/* One after the other, since mapping is; and not behind messages, which must not be behind
+ * it.
+ */
+static struct workqueue_struct *rmp_reach_wq;
 
 static const struct rhashtable_params rmp_segment_params = {
 	.key_len = RMPOOL_NAME_MAX,
@@ -304,7 +308,7 @@ static void rmp_segment_count(struct rmp_segment *segment, u32 group, int by)
 		groups |= BIT(group);
 	if (groups & ~segment->groups) {
 		kref_get(&segment->ref);
-		if (!queue_work(rmp_wq, &segment->reach))
+		if (!queue_work(rmp_reach_wq, &segment->reach))
 			rmp_segment_put(segment);
 	}
 	WRITE_ONCE(segment->groups, groups);
@@ -709,12 +713,21 @@ void rmp_segments_changed(void)
 
 int rmp_segment_init(const struct rmp_segment_ops *ops)
 {
+	int ret;
+
 	rmp_segment_ops = ops;
-	return rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	rmp_reach_wq = alloc_workqueue("rmpool_reach", WQ_UNBOUND, 1);
+	if (!rmp_reach_wq)
+		return -ENOMEM;
+	ret = rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	if (ret)
+		destroy_workqueue(rmp_reach_wq);
+	return ret;
 }
 
 void rmp_segment_exit(void)
 {
+	destroy_workqueue(rmp_reach_wq);
 	WARN_ON(!xa_empty(&rmp_segment_ids));
 	rhashtable_destroy(&rmp_segment_names);
 }
