@@ -44,20 +44,44 @@ static unsigned long pages_of(u64 addr, u64 length)
 
 /* ------------------------------------------------------- in the owner's context */
 
+static long probe_pages(u64 addr, unsigned long nr)
+{
+	struct page *pages[RMP_COPY_STEP];
+	long n;
+
+	n = pin_user_pages_fast(addr, nr, FOLL_WRITE, pages);
+	if (n > 0)
+		unpin_user_pages(pages, n);
+	return n;
+}
+
+/* Nor is mmap_lock waited for, which others of the process may hold for as long as they
+ * like: what waits for the caller is not theirs alone.
+ */
+static long probe_pages_there(u64 addr, unsigned long nr)
+{
+	struct page *pages[RMP_COPY_STEP];
+	long n, i;
+
+	n = get_user_pages_fast_only(addr, nr, FOLL_WRITE, pages);
+	for (i = 0; i < n; i++)
+		put_page(pages[i]);
+	return n;
+}
+
 /* Shared pages of private mappings become the owner's now, not while others wait. */
 static int probe_write(u64 addr, u64 length, bool fault)
 {
-	unsigned int flags = FOLL_WRITE | (fault ? 0 : FOLL_NOFAULT);
-	struct page *pages[RMP_COPY_STEP];
 	u64 end = addr + length;
+	unsigned long nr;
 	long n;
 
 	for (; addr < end; addr = (addr & PAGE_MASK) + n * PAGE_SIZE) {
-		n = pin_user_pages_fast(addr & PAGE_MASK, pages_of(addr, end - addr), flags,
-					pages);
+		nr = pages_of(addr, end - addr);
+		n = fault ? probe_pages(addr & PAGE_MASK, nr) :
+			    probe_pages_there(addr & PAGE_MASK, nr);
 		if (n <= 0)
 			return n == -EINTR || n == -ERESTARTSYS ? -EINTR : -EFAULT;
-		unpin_user_pages(pages, n);
 	}
 	return 0;
 }
@@ -100,13 +124,18 @@ u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault)
 
 /* --------------------------------------------------------------- by a work item */
 
-/* Holds the next pages; how many, or an error. */
+/* Holds the next pages; how many, or an error. Who must not fault does not wait for
+ * mmap_lock either.
+ */
 static long hold_pages(struct mm_struct *mm, u64 addr, u64 length, unsigned int flags,
 		       struct page **pages)
 {
 	long n;
 
-	mmap_read_lock(mm);
+	if (!(flags & FOLL_NOFAULT))
+		mmap_read_lock(mm);
+	else if (!mmap_read_trylock(mm))
+		return -EAGAIN;
 	n = rmp_pin_pages_of(mm, addr & PAGE_MASK, pages_of(addr, length), flags, pages);
 	mmap_read_unlock(mm);
 	return n ?: -EFAULT;

@@ -31,7 +31,8 @@ void rmp_gate_close(struct rmp_gate *gate, s32 why);
  * @write: to it, else from it
  * @fault: pages that are missing are brought in
  *
- * Changes no byte. 0, -EFAULT, -EINTR; without @fault -EAGAIN for all of them.
+ * Changes no byte. 0, -EFAULT, -EINTR; without @fault -EAGAIN for all of them, and it
+ * waits for nobody.
  */
 int rmp_copy_probe(u64 addr, u64 length, bool write, bool fault);
 
@@ -40,8 +41,8 @@ int rmp_copy_probe(u64 addr, u64 length, bool write, bool fault);
  */
 u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault);
 
-/* The same by another, in whose time nothing is faulted in; the owner of @mm waits for
- * it. 0 or -EAGAIN.
+/* The same by another, in whose time nothing is faulted in, nor waited for; the owner of
+ * @mm waits for it, whatever signals come. 0 or -EAGAIN.
  */
 int rmp_copy_in_beside(struct mm_struct *mm, void *to, u64 addr, u64 length);
 

@@ -17,6 +17,7 @@ struct rmp_segment;
 struct rmp_dmabuf;
 struct rmp_mapping;
 struct rmp_maps;
+struct rmp_revocation;
 struct rmp_user;
 
 /* Most regions of one file, whatever the parameter max_regions says. */
@@ -141,6 +142,7 @@ struct rmp_region {
 	bool pinned;
 	/* and this to segment.c */
 	struct list_head revoke_node;
+	struct rmp_revocation *revoked;	/* by which peers have to let go of it yet */
 	/* and this to cache.c */
 	struct list_head cache_node;
 	atomic_t users;		/* requests that use it */

@@ -42,10 +42,11 @@
 struct rmp_rekeying {
 	struct work_struct work;
 	struct rmp_revocation *withdrawn;	/* by who lost all, or NULL */
-	struct list_head revs;		/* revocations of old keys, by node */
 	struct list_head old;		/* mappings, by node */
 	u32 nr;
 	struct rmp_region *regions[RMP_REKEY_STEP];
+	/* of their old keys, or NULL; one may be that of several */
+	struct rmp_revocation *revs[RMP_REKEY_STEP];
 	DECLARE_BITMAP(again, RMP_REKEY_STEP);	/* to be mapped again */
 };
 
@@ -137,13 +138,10 @@ static void rekey_switch(struct rmp_rekeying *step, u32 nr,
 /* Asks peers for all regions of a step. */
 static void rekey_ask(struct rmp_segment *segment, struct rmp_rekeying *step)
 {
-	struct rmp_revocation *rev;
 	u32 i;
 
 	for (i = 0; i < step->nr; i++) {
-		rev = rmp_segment_rekey(segment, step->regions[i]);
-		if (rev)
-			list_add_tail(&rev->node, &step->revs);
+		step->revs[i] = rmp_segment_rekey(segment, step->regions[i]);
 		cond_resched();
 	}
 }
@@ -153,6 +151,9 @@ static int rekey_again(struct rmp_region *region)
 {
 	int err;
 
+	/* Unregistered meanwhile: nobody is to reach it, and nothing is lost. */
+	if (READ_ONCE(region->dead))
+		return 0;
 	rmp_maps_lock();
 	err = rmp_region_map_again(region);
 	rmp_maps_unlock();
@@ -162,30 +163,30 @@ static int rekey_again(struct rmp_region *region)
 	return err;
 }
 
-static bool rekey_answered(struct rmp_revocation *rev, bool killable)
+/* Gives *@rev back, if there is one, once it is answered. */
+static bool rekey_answered(struct rmp_revocation **rev, bool killable)
 {
-	if (killable)
-		return !wait_for_completion_killable(&rev->done);
-	wait_for_completion(&rev->done);
+	if (!*rev)
+		return true;
+	if (!killable)
+		wait_for_completion(&(*rev)->done);
+	else if (wait_for_completion_killable(&(*rev)->done))
+		return false;
+	rmp_revocation_put(*rev);
+	*rev = NULL;
 	return true;
 }
 
 /* Until peers have let go, or were cut off; false: killed. */
 static bool rekey_wait(struct rmp_rekeying *step, bool killable)
 {
-	struct rmp_revocation *rev, *next;
+	u32 i;
 
-	if (step->withdrawn) {
-		if (!rekey_answered(step->withdrawn, killable))
+	if (!rekey_answered(&step->withdrawn, killable))
+		return false;
+	for (i = 0; i < step->nr; i++) {
+		if (!rekey_answered(&step->revs[i], killable))
 			return false;
-		rmp_revocation_put(step->withdrawn);
-		step->withdrawn = NULL;
-	}
-	list_for_each_entry_safe(rev, next, &step->revs, node) {
-		if (!rekey_answered(rev, killable))
-			return false;
-		list_del(&rev->node);
-		rmp_revocation_put(rev);
 	}
 	return true;
 }
@@ -246,7 +247,6 @@ int rmp_segment_rekey_all(struct rmp_segment *segment, u32 access,
 	for (;;) {
 		/* Small, and the right is to go whatever happens. */
 		step = kzalloc(sizeof(*step), GFP_KERNEL | __GFP_NOFAIL);
-		INIT_LIST_HEAD(&step->revs);
 		INIT_LIST_HEAD(&step->old);
 		step->nr = rmp_segment_told(segment, access, &from,
 					    step->regions, RMP_REKEY_STEP);

@@ -15,8 +15,8 @@
  *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
- * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock is a
- * leaf.
+ * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock and,
+ * within it, rmp_revoked_lock are leaves.
  *
  * Lifetime: both tables hold only live segments, so a reference can be taken
  * there. Deleting takes a segment out of them and leaves it to its holders:
@@ -46,10 +46,16 @@ MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that 
 #define RMP_REVOKE_REGION_US	20
 
 static DEFINE_MUTEX(rmp_segment_lock);
+/* rmp_region.revoked; a leaf. */
+static DEFINE_SPINLOCK(rmp_revoked_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
 static struct rhashtable rmp_segment_names;
 static const struct rmp_segment_ops *rmp_segment_ops;
+/* One after the other, since mapping is; and not behind messages, which must not be behind
+ * it.
+ */
+static struct workqueue_struct *rmp_reach_wq;
 
 static const struct rhashtable_params rmp_segment_params = {
 	.key_len = RMPOOL_NAME_MAX,
@@ -90,6 +96,14 @@ void rmp_revocation_put(struct rmp_revocation *rev)
 	kref_put(&rev->ref, rmp_revocation_free);
 }
 
+static void rmp_region_set_revoked(struct rmp_region *region,
+				   struct rmp_revocation *rev)
+{
+	spin_lock(&rmp_revoked_lock);
+	region->revoked = rev;
+	spin_unlock(&rmp_revoked_lock);
+}
+
 /* The last answer: nobody has the keys any more. */
 static void rmp_revocation_end(struct rmp_revocation *rev)
 {
@@ -101,6 +115,7 @@ static void rmp_revocation_end(struct rmp_revocation *rev)
 	list_splice_init(&rev->regions, &regions);
 	spin_unlock(&rev->lock);
 	list_for_each_entry_safe(region, next, &regions, revoke_node) {
+		rmp_region_set_revoked(region, NULL);
 		rmp_region_put(region);
 		cond_resched();
 	}
@@ -127,6 +142,7 @@ static void rmp_revocation_keep(struct rmp_revocation *rev,
 	if (!rev->over) {
 		kref_get(&region->ref);
 		list_add_tail(&region->revoke_node, &rev->regions);
+		rmp_region_set_revoked(region, rev);
 	}
 	spin_unlock(&rev->lock);
 }
@@ -292,7 +308,7 @@ static void rmp_segment_count(struct rmp_segment *segment, u32 group, int by)
 		groups |= BIT(group);
 	if (groups & ~segment->groups) {
 		kref_get(&segment->ref);
-		if (!queue_work(rmp_wq, &segment->reach))
+		if (!queue_work(rmp_reach_wq, &segment->reach))
 			rmp_segment_put(segment);
 	}
 	WRITE_ONCE(segment->groups, groups);
@@ -566,17 +582,36 @@ struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
 	return region;
 }
 
+/* The region was revoked, alone or with its segment: who was asked then has the same time
+ * to end what is in flight.
+ */
+static struct rmp_revocation *rmp_segment_revoked(struct rmp_segment *segment,
+						  struct rmp_region *region)
+{
+	struct rmp_revocation *rev;
+
+	lockdep_assert_held(&segment->lock);
+	spin_lock(&rmp_revoked_lock);
+	/* That of the region is there until it ends. */
+	rev = region->revoked ?: segment->ending;
+	if (rev)
+		kref_get(&rev->ref);
+	spin_unlock(&rmp_revoked_lock);
+	return rev;
+}
+
 struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 					 struct rmp_region *region)
 {
-	struct rmp_revocation *rev = NULL;
+	struct rmp_revocation *rev;
 
 	mutex_lock(&segment->lock);
-	/* Else it was revoked meanwhile. */
 	if (mtree_load(&segment->regions, region->offset) == region) {
 		segment->generation++;
 		rev = rmp_segment_ask(segment, region, 0, rmp_segment_ops->rekey,
 				      false);
+	} else {
+		rev = rmp_segment_revoked(segment, region);
 	}
 	mutex_unlock(&segment->lock);
 	return rev;
@@ -678,12 +713,21 @@ void rmp_segments_changed(void)
 
 int rmp_segment_init(const struct rmp_segment_ops *ops)
 {
+	int ret;
+
 	rmp_segment_ops = ops;
-	return rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	rmp_reach_wq = alloc_workqueue("rmpool_reach", WQ_UNBOUND, 1);
+	if (!rmp_reach_wq)
+		return -ENOMEM;
+	ret = rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	if (ret)
+		destroy_workqueue(rmp_reach_wq);
+	return ret;
 }
 
 void rmp_segment_exit(void)
 {
+	destroy_workqueue(rmp_reach_wq);
 	WARN_ON(!xa_empty(&rmp_segment_ids));
 	rhashtable_destroy(&rmp_segment_names);
 }

@@ -178,7 +178,8 @@ int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *right
 u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
 		     struct rmp_region **regions, u32 nr);
 /* By rekey.c: the keys of a region are others now. Subscribers are to let go of the old
- * ones. NULL is returned when nobody has to be waited for.
+ * ones. NULL is returned when nobody has to be waited for. If the region was revoked
+ * meanwhile, that is to be waited for, and others may do so as well.
  */
 struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 					 struct rmp_region *region);

@@ -354,6 +354,7 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
 	struct rmp_rseg *rseg;
+	s32 status;
 
 	if (request_malformed(r))
 		return -EINVAL;
@@ -376,6 +377,13 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	req->peer = rmp_rseg_peer(rseg);
 	rmp_peer_hold(req->peer);
 	req->flow = rmp_peer_flow(req->peer);
+	/* May take long, in which the peer must not wait for what is used of it. */
+	status = reach_local(sub, req);
+	if (status)
+		return status;
+	rseg = xa_load(&sub->file->opens, r->segment);
+	if (!rseg || rmp_rseg_peer(rseg) != req->peer)
+		return -EBADF;
 	rr = find_remote(sub, rseg, r);
 	if (IS_ERR(rr))
 		return PTR_ERR(rr);
@@ -383,7 +391,7 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	req->local_pos = req->stage ? rmp_stage_pos(req->stage) :
 				      r->local_addr - region->addr;
 	req->remote_pos = r->offset - rr->offset;
-	return reach_local(sub, req);
+	return 0;
 }
 
 /* What is missing of a put follows while it is moving. file->handles is given up

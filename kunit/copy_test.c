@@ -12,18 +12,25 @@
 #include "copy.h"
 
 static bool play_mmget(struct mm_struct *mm);
+static bool play_trylock(struct mm_struct *mm);
 static long play_pin_of(struct mm_struct *mm, unsigned long addr, unsigned long nr,
 			unsigned int flags, struct page **pages);
 static int play_pin(unsigned long addr, int nr, unsigned int flags, struct page **pages);
+static int play_get_fast(unsigned long addr, int nr, unsigned int flags,
+			 struct page **pages);
+static void play_put(struct page *page);
 static void play_unpin(struct page **pages, unsigned long nr);
 static void play_unpin_dirty(struct page **pages, unsigned long nr, bool dirty);
 
 #define mmget_not_zero			play_mmget
 #define mmput(mm)			((void)(mm))
 #define mmap_read_lock(mm)		((void)(mm))
+#define mmap_read_trylock		play_trylock
 #define mmap_read_unlock(mm)		((void)(mm))
 #define rmp_pin_pages_of		play_pin_of
 #define pin_user_pages_fast		play_pin
+#define get_user_pages_fast_only	play_get_fast
+#define put_page			play_put
 #define unpin_user_pages		play_unpin
 #define unpin_user_pages_dirty_lock	play_unpin_dirty
 #include "copy.c"
@@ -36,12 +43,14 @@ static struct {
 	u8 *memory;		/* of the owner, by vmalloc() */
 	u8 *ours;
 	bool no_mm;
+	bool locked;		/* mmap_lock, for writing */
 	unsigned long hole;	/* page that is not there, from 1 */
 	unsigned long at_once;	/* pages that are had with one call, 0: all */
 	long error;		/* of a call */
 	unsigned long close_at;	/* page with which the gate is closed, from 1 */
 	struct rmp_gate gate;
 	unsigned int flags;	/* of the last call */
+	bool fast;		/* that call takes no lock */
 	long held;
 	unsigned long dirty;
 } world;
@@ -49,6 +58,11 @@ static struct {
 static bool play_mmget(struct mm_struct *mm)
 {
 	return !world.no_mm;
+}
+
+static bool play_trylock(struct mm_struct *mm)
+{
+	return !world.locked;
 }
 
 static long play_pin_of(struct mm_struct *mm, unsigned long addr, unsigned long nr,
@@ -72,7 +86,20 @@ static long play_pin_of(struct mm_struct *mm, unsigned long addr, unsigned long 
 
 static int play_pin(unsigned long addr, int nr, unsigned int flags, struct page **pages)
 {
+	world.fast = false;
 	return play_pin_of(NULL, addr, nr, flags, pages);
+}
+
+static int play_get_fast(unsigned long addr, int nr, unsigned int flags,
+			 struct page **pages)
+{
+	world.fast = true;
+	return max(play_pin_of(NULL, addr, nr, flags, pages), 0L);
+}
+
+static void play_put(struct page *page)
+{
+	world.held--;
 }
 
 static void play_unpin(struct page **pages, unsigned long nr)
@@ -190,6 +217,10 @@ static void test_in(struct kunit *test)
 	world.hole = 3;
 	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, SIZE), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, 2 * PAGE_SIZE), 0);
+	/* Somebody changes the address space, and may take long. */
+	world.locked = true;
+	KUNIT_EXPECT_EQ(test, rmp_copy_in_beside(NULL, world.ours, BASE, 2 * PAGE_SIZE),
+			-EAGAIN);
 }
 
 /* Looks at each page, and changes none. */
@@ -201,8 +232,10 @@ static void test_probe(struct kunit *test)
 		world.at_once = i;
 		KUNIT_EXPECT_EQ(test, rmp_copy_probe(BASE + 5, SIZE - 5, true, true), 0);
 		KUNIT_EXPECT_EQ(test, world.flags, FOLL_WRITE);
+		KUNIT_EXPECT_FALSE(test, world.fast);
 		KUNIT_EXPECT_EQ(test, rmp_copy_probe(BASE + 5, SIZE - 5, true, false), 0);
-		KUNIT_EXPECT_EQ(test, world.flags, FOLL_WRITE | FOLL_NOFAULT);
+		KUNIT_EXPECT_EQ(test, world.flags, FOLL_WRITE);
+		KUNIT_EXPECT_TRUE(test, world.fast);
 	}
 	for (i = 1; i <= PAGES; i++) {
 		world.hole = i;

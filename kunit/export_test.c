@@ -593,7 +593,7 @@ static void test_rekey(struct kunit *test)
 	struct rmp_segment *s = publish(test, "s");
 	struct rmp_wire_cursor from = {};
 	struct rmp_region r[5], *told[4];
-	struct rmp_revocation *rev;
+	struct rmp_revocation *rev, *ending;
 	static struct rmp_msg msg;
 	struct rmp_keycache kc;
 	bool wrong;
@@ -635,12 +635,25 @@ static void test_rekey(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, msg.revoke.region, 3);
 	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
 	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
-	/* One that went meanwhile. */
+	/* One that went meanwhile: what it waits for is waited for, and nobody is asked. */
 	rmp_segment_remove(s, &r[2]);
-	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r[2]));
+	rev = rmp_segment_rekey(s, &r[2]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REKEY, NULL));
+	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
 	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r[2]));
+	/* With its segment. */
+	ending = rmp_segment_delete(s);
+	KUNIT_ASSERT_NOT_NULL(test, ending);
+	rev = rmp_segment_rekey(s, &r[0]);
+	KUNIT_EXPECT_PTR_EQ(test, rev, ending);
+	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	rmp_revocation_put(ending);
+	rmp_revocation_put(rev);
+	rmp_segment_put(s);
 	rmp_keycache_destroy(&kc);
-	unpublish(s);
 	check_peer(test, peer);
 }
 

@@ -890,7 +890,15 @@ static void no_more_mrs(struct rmp_region *region)
 	world.ibdev[3]->attrs.max_mr = 1;
 }
 
-/* A device that has no room for both; and one that has none for the new ones either. */
+static void dies(struct rmp_region *region)
+{
+	WRITE_ONCE(region->dead, true);
+	no_more_mrs(region);
+}
+
+/* A device that has no room for both; and one that has none for the new ones either, which
+ * does not matter when the region is unregistered.
+ */
 static void test_rekey_no_room(struct kunit *test)
 {
 	struct rmp_region *region;
@@ -921,6 +929,17 @@ static void test_rekey_no_room(struct kunit *test)
 	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0, 0), 0);
 	KUNIT_EXPECT_NE(test, rmp_region_rkey(region, 0, 0, 0), before[0][0]);
 	KUNIT_EXPECT_EQ(test, world.dev[3]->mrs, 0);
+
+	world.ibdev[3]->attrs.max_mr = KEYS + 1;
+	rmp_maps_lock();
+	KUNIT_EXPECT_EQ(test, rmp_region_map_again(region), 0);
+	rmp_maps_unlock();
+	region->told = true;
+	world.asked = dies;
+	KUNIT_EXPECT_EQ(test, rekey(&done, RMPOOL_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, done.regions, 1);
+	KUNIT_EXPECT_EQ(test, done.lost, 0);
+	KUNIT_EXPECT_NULL(test, region->maps[3]);
 	world.ibdev[3]->attrs.max_mr = 0;
 	world.asked = NULL;
 	rmp_region_put(region);
