@@ -72,7 +72,7 @@ step_gives "put and get" OK verify $half 2097152 20000
 barrier open 60
 barrier looked 60
 for ((i = 0; i < $(amount 3 3 20); i++)); do
-	step verify $half 2097152 20000 || not_ok "beside each other" "$step_error: $step_text"
+	step verify $half 2097152 $((20000 * VM_SLOW)) || not_ok "beside each other" "$step_error: $step_text"
 done
 barrier used 60
 if [ "$VM" = b ]; then
