@@ -38,6 +38,8 @@ if [ "$VM" = a ]; then
 	check "peer add b" rmpool peer add b "v1:$(rail_address 2 0):13579" --group red
 	check "peer add c" rmpool peer add c "v1:$(rail_address 3 0):13579" --group blue
 	steps_start
+	# Many memory regions, also of huge pages: more than there are queue pairs.
+	parameter max_chunk_mib 1
 	step_gives "publish" OK publish mem 16777216
 	one=$(mrs)
 	barrier published
@@ -62,28 +64,29 @@ if [ "$VM" = a ]; then
 	exit
 fi
 
-# Each its half.
+# Each its half; little, since what two send at once to one is lost between three machines,
+# and soft-RoCE sends all of a large slice again.
 half=$(((VM_NUMBER - 2) * 2097152))
 check "peer add" rmpool peer add a "v1:$(rail_address 1 0):13579"
 steps_start
 barrier published 60
 step_gives "open" OK open a/mem 20000
-step_gives "put and get" OK verify $half 2097152 20000
+step_gives "put and get" OK verify $half 131072 20000
 barrier open 60
 barrier looked 60
 for ((i = 0; i < $(amount 3 3 20); i++)); do
-	step verify $half 2097152 $((20000 * VM_SLOW)) || not_ok "beside each other" "$step_error: $step_text"
+	step verify $half 131072 $((20000 * VM_SLOW)) || not_ok "beside each other" "$step_error: $step_text"
 done
 barrier used 60
 if [ "$VM" = b ]; then
-	step_gives "the other does not notice" OK verify $half 2097152 20000
+	step_gives "the other does not notice" OK verify $half 131072 20000
 	barrier moved 60
-	step_gives "nor then" OK verify $half 2097152 20000
+	step_gives "nor then" OK verify $half 131072 20000
 else
 	barrier moved 60
 	step_again 10 "close" close
 	step_again 30 "open" open a/mem 10000
-	step_gives "put and get in the other group" OK verify $half 2097152 20000
+	step_gives "put and get in the other group" OK verify $half 131072 20000
 fi
 barrier end 100
 steps_end
