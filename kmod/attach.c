@@ -25,10 +25,15 @@
  * A device that cannot have a region at all, for the sake of order or since it does not
  * reach the dma-buf, does without it if there are others.
  *
+ * All of that is done for the default trust group when a region is made, and in the same
+ * way, in the same chunks, for each other group that turns out to need it (reach.c).
+ *
  * Locking: rmp_map_lock guards rmp_map_devices and rmp_region.attached, and
- * rmp_region.maps[] changes under it only. It is a spinlock and a leaf. Who adds to
- * the mappings of an attached region, or destroys one, holds rmp_late_lock: the
- * device events, serialised by device.c, and a maker that has to catch up with them.
+ * the maps[] of a region and its groups change under it only. It is a spinlock and a
+ * leaf. Who adds to the mappings of an attached region, or destroys one, holds
+ * rmp_late_lock: the device events, serialised by device.c, a maker that has to catch up
+ * with them, reach.c, and rekey.c, which puts mappings with other keys in the place of
+ * those that are there.
  *
  * Lifetime: readers of maps[] in any context use RCU. A mapping that is taken
  * back from a live region is destroyed a grace period later, with a reference
@@ -54,15 +59,51 @@ static DEFINE_SPINLOCK(rmp_map_lock);
 static DEFINE_MUTEX(rmp_late_lock);
 static struct rmp_device *rmp_map_devices[RMP_DEVICES_MAX];
 
-static struct rmp_mapping *rmp_map_take(struct rmp_region *region, u32 index)
+static struct rmp_mapping *rmp_map_take_out(struct rmp_mapping **maps, u32 index)
 {
 	struct rmp_mapping *map;
 
 	spin_lock(&rmp_map_lock);
-	map = region->maps[index];
-	WRITE_ONCE(region->maps[index], NULL);
+	map = maps[index];
+	WRITE_ONCE(maps[index], NULL);
 	spin_unlock(&rmp_map_lock);
 	return map;
+}
+
+void rmp_map_take(struct rmp_region *region, u32 group, u32 index,
+		  struct list_head *taken)
+{
+	struct rmp_mapping **maps = rmp_region_maps(region, group);
+	struct rmp_mapping *map = maps ? rmp_map_take_out(maps, index) : NULL;
+
+	if (!map)
+		return;
+	kref_get(&region->ref);
+	map->region = region;
+	list_add_tail(&map->node, taken);
+}
+
+/* For all groups. */
+static void rmp_maps_take(struct rmp_region *region, u32 index,
+			  struct list_head *taken)
+{
+	u32 group;
+
+	for (group = 0; group < RMP_GROUPS_MAX; group++)
+		rmp_map_take(region, group, index, taken);
+}
+
+/* Whether a device that comes is to have a region for a group. rmp_late_lock is held, or
+ * it is the default group.
+ */
+static bool rmp_region_wants(const struct rmp_region *region, u32 group)
+{
+	struct rmp_maps *others;
+
+	if (group == RMP_GROUP_DEFAULT)
+		return true;
+	others = rmp_region_others(region, group);
+	return others && others->wanted;
 }
 
 /* ------------------------------------------------------------------------ cut */
@@ -159,13 +200,14 @@ static int rmp_region_cut(struct rmp_region *region, bool small,
 /* Whether a device has a chunk. No mapping is destroyed meanwhile: rmp_late_lock is
  * held, or none is published yet.
  */
-static bool rmp_region_covered(const struct rmp_region *region, u32 chunk)
+static bool rmp_region_covered(const struct rmp_region *region, u32 group, u32 chunk)
 {
+	struct rmp_mapping **maps = rmp_region_maps(region, group);
 	const struct rmp_mapping *map;
 	u32 i;
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		map = READ_ONCE(region->maps[i]);
+		map = READ_ONCE(maps[i]);
 		if (map && READ_ONCE(map->chunks[chunk].ready))
 			return true;
 	}
@@ -173,14 +215,14 @@ static bool rmp_region_covered(const struct rmp_region *region, u32 chunk)
 }
 
 /* Takes room for the chunks that no device has, in turn on the devices in @maps. */
-static int rmp_maps_deal(struct rmp_region *region, struct rmp_mapping **maps,
-			 struct rmpool_error *error)
+static int rmp_maps_deal(struct rmp_region *region, u32 group,
+			 struct rmp_mapping **maps, struct rmpool_error *error)
 {
 	u32 next = 0, chunk, i, index;
 
 	for (chunk = 0; chunk < region->nr_chunks; chunk++) {
 		cond_resched();
-		if (rmp_region_covered(region, chunk))
+		if (rmp_region_covered(region, group, chunk))
 			continue;
 		for (i = 0; i < RMP_DEVICES_MAX; i++) {
 			index = (next + i) % RMP_DEVICES_MAX;
@@ -197,8 +239,8 @@ static int rmp_maps_deal(struct rmp_region *region, struct rmp_mapping **maps,
 }
 
 /* Takes room on all devices in @maps for all chunks; else deals them. */
-static int rmp_maps_reserve(struct rmp_region *region, struct rmp_mapping **maps,
-			    struct rmpool_error *error)
+static int rmp_maps_reserve(struct rmp_region *region, u32 group,
+			    struct rmp_mapping **maps, struct rmpool_error *error)
 {
 	struct rmpool_error last;
 	u32 i, nr = 0;
@@ -220,7 +262,7 @@ static int rmp_maps_reserve(struct rmp_region *region, struct rmp_mapping **maps
 	}
 	region->spread = true;
 	/* The word of the first is the one that tells what all of it needs. */
-	err = rmp_maps_deal(region, maps, &last);
+	err = rmp_maps_deal(region, group, maps, &last);
 	if (!err)
 		memset(error, 0, sizeof(*error));
 	return err;
@@ -228,18 +270,19 @@ static int rmp_maps_reserve(struct rmp_region *region, struct rmp_mapping **maps
 
 /* ------------------------------------------------------------------------ map */
 
-/* The device of a slot, referenced, if a region is to be mapped on it and is not
- * yet. @unable: why not, if that is only since it forces relaxed ordering.
+/* The device of a slot, referenced, if a region is to be mapped on it for a group and is
+ * not yet. @unable: why not, if that is only since it forces relaxed ordering.
  */
 static struct rmp_device *rmp_map_device(const struct rmp_region *region,
-					 u32 index,
+					 u32 group, u32 index,
 					 struct rmpool_error *unable)
 {
+	struct rmp_mapping **maps = rmp_region_maps(region, group);
 	struct rmp_device *dev;
 
 	spin_lock(&rmp_map_lock);
 	dev = rmp_map_devices[index];
-	if (dev && (region->maps[index] || READ_ONCE(dev->going)))
+	if (dev && (maps[index] || READ_ONCE(dev->going)))
 		dev = NULL;
 	if (dev && region->strict && dev->ordering == RMPOOL_ORDERING_FORCED) {
 		unable->reason = RMPOOL_REASON_ORDERING;
@@ -251,10 +294,24 @@ static struct rmp_device *rmp_map_device(const struct rmp_region *region,
 	return dev;
 }
 
-static void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
+void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
 {
 	if (!rmp_mapping_destroy(map))
 		region->stuck = true;
+}
+
+void rmp_maps_drop(struct list_head *taken)
+{
+	struct rmp_mapping *map, *next;
+	struct rmp_region *region;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	list_for_each_entry_safe(map, next, taken, node) {
+		region = map->region;
+		rmp_map_drop(region, map);
+		rmp_region_put(region);
+	}
 }
 
 /* Publishes a mapping that was filled, or drops it: then it has an error already, its
@@ -263,6 +320,7 @@ static void rmp_map_drop(struct rmp_region *region, struct rmp_mapping *map)
 static int rmp_map_publish(struct rmp_region *region, struct rmp_mapping *map,
 			   int err)
 {
+	struct rmp_mapping **maps = rmp_region_maps(region, map->domain->group);
 	u32 index = map->dev->index;
 
 	if (err) {
@@ -273,21 +331,21 @@ static int rmp_map_publish(struct rmp_region *region, struct rmp_mapping *map,
 	spin_lock(&rmp_map_lock);
 	if (rmp_map_devices[index] != map->dev)
 		err = -EAGAIN;
-	else if (region->maps[index])
+	else if (maps[index])
 		err = -EEXIST;
 	else
 		/* Readers see it complete. */
-		smp_store_release(&region->maps[index], map);
+		smp_store_release(&maps[index], map);
 	spin_unlock(&rmp_map_lock);
 	if (err)
 		rmp_map_drop(region, map);
 	return err == -EEXIST ? 0 : err;
 }
 
-/* Maps an attached region on a device that came after it: all of it, or else what
- * no other device has.
+/* Maps an attached region for a group on a device that came after it: all of it, or else
+ * what no other device has.
  */
-static int rmp_region_map_late(struct rmp_region *region, u32 index,
+static int rmp_region_map_late(struct rmp_region *region, u32 group, u32 index,
 			       struct task_struct *owner)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
@@ -299,20 +357,20 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index,
 	/* A buffer that was taken back is not to be reached again. */
 	if (rmp_region_stale(region))
 		return 0;
-	dev = rmp_map_device(region, index, &ignored);
+	dev = rmp_map_device(region, group, index, &ignored);
 	if (!dev)
 		return 0;
-	map = rmp_mapping_alloc(region, dev, &ignored);
+	map = rmp_mapping_alloc(region, dev, group, &ignored);
 	rmp_device_put(dev);
 	if (IS_ERR(map)) {
 		err = PTR_ERR(map);
-		return err == -EOPNOTSUPP ? 0 : err;
+		return err == -EOPNOTSUPP || err == -ENOENT ? 0 : err;
 	}
 
 	err = rmp_mapping_reserve_all(map, region, &ignored);
 	if (err == -ENOMEM && region->spread) {
 		maps[index] = map;
-		rmp_maps_deal(region, maps, &ignored);
+		rmp_maps_deal(region, group, maps, &ignored);
 		err = map->mrs ? 0 : -ENOMEM;
 	}
 	if (err) {
@@ -324,7 +382,72 @@ static int rmp_region_map_late(struct rmp_region *region, u32 index,
 	return err == -EAGAIN ? 0 : err;
 }
 
-static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
+/* The same for all groups that want it; the first error. */
+static int rmp_region_map_all_late(struct rmp_region *region, u32 index)
+{
+	int err = 0, ret;
+	u32 group;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	for (group = 0; group < RMP_GROUPS_MAX; group++) {
+		if (!rmp_region_wants(region, group))
+			continue;
+		ret = rmp_region_map_late(region, group, index, NULL);
+		err = err ?: ret;
+	}
+	return err;
+}
+
+void rmp_maps_lock(void)
+{
+	mutex_lock(&rmp_late_lock);
+}
+
+int rmp_maps_lock_interruptible(void)
+{
+	return mutex_lock_interruptible(&rmp_late_lock);
+}
+
+void rmp_maps_unlock(void)
+{
+	mutex_unlock(&rmp_late_lock);
+}
+
+bool rmp_map_replace(struct rmp_region *region, struct rmp_mapping *old,
+		     struct rmp_mapping *new)
+{
+	struct rmp_mapping **maps = rmp_region_maps(region, old->domain->group);
+	u32 index = old->dev->index;
+	bool replaced;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	spin_lock(&rmp_map_lock);
+	replaced = maps[index] == old &&
+		   rmp_map_devices[index] == old->dev;
+	if (replaced)
+		/* Readers see it complete. */
+		smp_store_release(&maps[index], new);
+	spin_unlock(&rmp_map_lock);
+	return replaced;
+}
+
+int rmp_region_map_again(struct rmp_region *region)
+{
+	int err = 0;
+	u32 i;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	for (i = 0; i < RMP_DEVICES_MAX; i++)
+		err = rmp_region_map_all_late(region, i) ?: err;
+	return err;
+}
+
+/* On all devices, for one group that has nothing of it. */
+static int rmp_region_map(struct rmp_region *region, u32 group,
+			  struct rmpool_error *error)
 {
 	struct rmp_mapping *maps[RMP_DEVICES_MAX] = {};
 	int errs[RMP_DEVICES_MAX] = {};
@@ -337,10 +460,10 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 	u32 i;
 
 	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
-		dev = rmp_map_device(region, i, &unable);
+		dev = rmp_map_device(region, group, i, &unable);
 		if (!dev)
 			continue;
-		map = rmp_mapping_alloc(region, dev, &unable);
+		map = rmp_mapping_alloc(region, dev, group, &unable);
 		rmp_device_put(dev);
 		if (!IS_ERR(map))
 			maps[i] = map;
@@ -348,7 +471,7 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 			err = PTR_ERR(map);
 	}
 	if (!err)
-		err = rmp_maps_reserve(region, maps, error);
+		err = rmp_maps_reserve(region, group, maps, error);
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		if (!maps[i] || (!err && maps[i]->mrs))
@@ -361,8 +484,11 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++)
 		todo += maps[i] ? maps[i]->mrs : 0;
-	atomic64_set(&region->chunks_done, 0);
-	WRITE_ONCE(region->chunks_todo, todo);
+	/* What is done for others does not count. */
+	if (group == RMP_GROUP_DEFAULT) {
+		atomic64_set(&region->chunks_done, 0);
+		WRITE_ONCE(region->chunks_todo, todo);
+	}
 
 	err = rmp_mappings_fill(maps, region, errs, error);
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
@@ -383,9 +509,10 @@ static int rmp_region_map(struct rmp_region *region, struct rmpool_error *error)
 }
 
 /* Chunks that no device has any more, to those that are left. */
-static int rmp_region_cover(struct rmp_region *region,
+static int rmp_region_cover(struct rmp_region *region, u32 group,
 			    struct task_struct *owner)
 {
+	struct rmp_mapping **there = rmp_region_maps(region, group);
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	struct rmpool_error error = {};
 	int err, ret;
@@ -396,8 +523,8 @@ static int rmp_region_cover(struct rmp_region *region,
 	if (rmp_region_stale(region))
 		return 0;
 	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		maps[i] = READ_ONCE(region->maps[i]);
-	err = rmp_maps_deal(region, maps, &error);
+		maps[i] = READ_ONCE(there[i]);
+	err = rmp_maps_deal(region, group, maps, &error);
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		ret = maps[i] ? rmp_mapping_fill(maps[i], region, owner,
 						 &error) : 0;
@@ -411,6 +538,20 @@ static int rmp_region_cover(struct rmp_region *region,
 	return err;
 }
 
+int rmp_region_map_group(struct rmp_region *region, u32 group,
+			 struct rmpool_error *error)
+{
+	int err;
+
+	lockdep_assert_held(&rmp_late_lock);
+
+	err = rmp_region_map(region, group, error);
+	/* A device with some of the chunks went: the others have some already. */
+	if (err == -EAGAIN)
+		err = rmp_region_cover(region, group, current);
+	return err;
+}
+
 /* What devices that came or went made necessary before they saw the region. */
 static int rmp_region_catch_up(struct rmp_region *region)
 {
@@ -420,9 +561,9 @@ static int rmp_region_catch_up(struct rmp_region *region)
 	if (mutex_lock_interruptible(&rmp_late_lock))
 		return -EINTR;
 	for (i = 0; i < RMP_DEVICES_MAX && err != -EINTR; i++)
-		err = rmp_region_map_late(region, i, current);
+		err = rmp_region_map_late(region, RMP_GROUP_DEFAULT, i, current);
 	if (err != -EINTR && region->spread)
-		err = rmp_region_cover(region, current);
+		err = rmp_region_cover(region, RMP_GROUP_DEFAULT, current);
 	mutex_unlock(&rmp_late_lock);
 	return err == -EINTR ? err : 0;
 }
@@ -436,7 +577,7 @@ int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 	for (;;) {
 		err = rmp_region_cut(region, small, error);
 		if (!err)
-			err = rmp_region_map(region, error);
+			err = rmp_region_map(region, RMP_GROUP_DEFAULT, error);
 		if (err == -EAGAIN) {
 			/* A device with some of the chunks went. */
 		} else if (!small && region->page_shift > PAGE_SHIFT &&
@@ -466,7 +607,7 @@ int rmp_region_attach(struct rmp_region *region, struct rmpool_error *error)
 
 void rmp_region_lost(struct rmp_region *region)
 {
-	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+	LIST_HEAD(taken);
 	bool attached;
 	u32 i;
 
@@ -477,24 +618,35 @@ void rmp_region_lost(struct rmp_region *region)
 		return;
 	mutex_lock(&rmp_late_lock);
 	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		maps[i] = rmp_map_take(region, i);
+		rmp_maps_take(region, i, &taken);
 	synchronize_rcu();
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		if (maps[i])
-			rmp_map_drop(region, maps[i]);
-	}
+	rmp_maps_drop(&taken);
 	mutex_unlock(&rmp_late_lock);
 }
 
-void rmp_region_detach(struct rmp_region *region)
+static void rmp_region_detach_maps(struct rmp_region *region,
+				   struct rmp_mapping **maps)
 {
 	struct rmp_mapping *map;
 	u32 i;
 
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		map = rmp_map_take(region, i);
+		map = rmp_map_take_out(maps, i);
 		if (map)
 			rmp_map_drop(region, map);
+	}
+}
+
+void rmp_region_detach(struct rmp_region *region)
+{
+	struct rmp_maps *others;
+
+	rmp_region_detach_maps(region, region->maps);
+	/* Nobody has a reference of the region to look there. */
+	while ((others = region->others)) {
+		rmp_region_detach_maps(region, others->maps);
+		region->others = others->next;
+		kfree(others);
 	}
 }
 
@@ -527,7 +679,7 @@ void rmp_region_device_added(struct rmp_device *dev)
 	for (; (region = rmp_region_next(&id)); id++) {
 		if (rmp_region_wanted(region)) {
 			mutex_lock(&rmp_late_lock);
-			err = rmp_region_map_late(region, dev->index, NULL);
+			err = rmp_region_map_all_late(region, dev->index);
 			mutex_unlock(&rmp_late_lock);
 			if (err)
 				pr_warn_ratelimited("%s: region %llu not mapped: error %d\n",
@@ -548,6 +700,7 @@ void rmp_region_device_removed(struct rmp_device *dev)
 	struct rmp_region *region;
 	unsigned long id = 0;
 	LIST_HEAD(maps);
+	u32 group;
 
 	spin_lock(&rmp_map_lock);
 	rmp_map_devices[dev->index] = NULL;
@@ -555,13 +708,8 @@ void rmp_region_device_removed(struct rmp_device *dev)
 	rmp_device_put(dev);
 
 	for (; (region = rmp_region_next(&id)); id++) {
-		map = rmp_map_take(region, dev->index);
-		if (map) {
-			map->region = region;
-			list_add_tail(&map->node, &maps);
-		} else {
-			rmp_region_put(region);
-		}
+		rmp_maps_take(region, dev->index, &maps);
+		rmp_region_put(region);
 		cond_resched();
 	}
 	if (list_empty(&maps))
@@ -571,9 +719,11 @@ void rmp_region_device_removed(struct rmp_device *dev)
 	list_for_each_entry_safe(map, next, &maps, node) {
 		region = map->region;
 		mutex_lock(&rmp_late_lock);
+		group = map->domain->group;
 		rmp_map_drop(region, map);
-		if (region->spread && rmp_region_wanted(region))
-			rmp_region_cover(region, NULL);
+		if (region->spread && rmp_region_wanted(region) &&
+		    rmp_region_wants(region, group))
+			rmp_region_cover(region, group, NULL);
 		mutex_unlock(&rmp_late_lock);
 		rmp_region_put(region);
 	}

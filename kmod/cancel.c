@@ -4,7 +4,9 @@
  * region that is unregistered, of a file that ends.
  *
  * What is queued is not posted any more. What is posted ends by itself; it is waited
- * for, or reported at once, as unknown.
+ * for, or reported at once, as unknown. So is what was on a queue pair that died and
+ * waits for the peer's word that nothing of it is on its way any more (repeat.c), but
+ * not by who unregisters the region or ends: no device uses the memory for it.
  *
  * Locking: file->lock, outer to flow->lock, is held while requests are looked at, in
  * steps with a marker in the list between them. Requests are ended without locks.
@@ -26,15 +28,18 @@ static void end_one(struct rmp_request *req, struct rmp_match *m,
 		    struct list_head *done, struct list_head *early)
 {
 	struct rmp_flow *flow = req->flow;
+	bool ended, forget = m->dead || m->forget;
 
 	spin_lock(&flow->lock);
 	/* Neither being queued just now nor being ended. What has failed already
 	 * keeps its status, but must not be waited for either.
 	 */
 	if (!list_empty(&req->active) && !req->reported &&
-	    (!req->status || m->early)) {
-		m->nr++;
-		if (rmp_flow_stop(req, m->status)) {
+	    (!req->status || m->early || forget)) {
+		m->nr += !req->status || m->early;
+		ended = forget ? rmp_flow_abandon(req, m->status) :
+				 rmp_flow_stop(req, m->status);
+		if (ended) {
 			list_add_tail(&req->done_node, done);
 		} else if (m->early) {
 			req->reported = true;
@@ -102,7 +107,7 @@ void rmp_transfer_cancel_dead(struct rmp_file *file)
 
 void rmp_transfer_kill(struct rmp_file *file)
 {
-	struct rmp_match m = { .status = -ECANCELED };
+	struct rmp_match m = { .status = -ECANCELED, .forget = true };
 
 	rmp_transfer_end_early(file, &m);
 }

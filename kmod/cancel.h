@@ -13,6 +13,8 @@ struct rmp_file;
  * @cookie: those with it, if @by_cookie is set
  * @by_cookie: see there
  * @dead: those that use a region which is dead
+ * @forget: those who have nobody left to hear of them: for what only waits for the
+ *	peer is not waited
  * @early: report those in flight at once, as unknown
  * @status: what they end with
  * @nr: out: how many will end that way
@@ -22,6 +24,7 @@ struct rmp_match {
 	u64 cookie;
 	bool by_cookie;
 	bool dead;
+	bool forget;
 	bool early;
 	s32 status;
 	u32 nr;

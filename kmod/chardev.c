@@ -36,6 +36,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include "allow.h"
 #include "chardev.h"
 #include "pin.h"
 #include "register.h"
@@ -84,18 +85,21 @@ void rmp_file_put(struct rmp_file *file)
 static void file_teardown_work(struct work_struct *work)
 {
 	struct rmp_file *file = container_of(work, struct rmp_file, work);
+	struct rmp_revocation *rev;
 	struct rmp_segment *segment;
 	struct rmp_rseg *rseg;
 	unsigned long handle;
 
 	mmu_interval_notifier_remove(&file->owner);
+	/* Peers are asked once for all of a segment; its regions wait for them. */
+	xa_for_each(&file->segments, handle, segment) {
+		rev = rmp_segment_delete(segment);
+		if (rev)
+			rmp_revocation_put(rev);
+		cond_resched();
+	}
 	rmp_region_del_all(&file->mem);
 	xa_for_each(&file->segments, handle, segment) {
-		struct rmp_revocation *rev = rmp_segment_delete(segment);
-
-		/* Its regions are gone; there is nothing to wait for. */
-		if (rev)
-			rmp_revocation_wait(rev, 0, false);
 		rmp_segment_put(segment);
 		cond_resched();
 	}
@@ -194,6 +198,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 static int ioc_info(struct rmp_file *file, void *arg)
 {
 	struct rmpool_info *info = arg;
+	struct rmp_staging_stats staging;
 	struct rmp_cache_stats cache;
 	struct rmp_pinned pinned;
 	struct rmp_device *dev;
@@ -231,6 +236,11 @@ static int ioc_info(struct rmp_file *file, void *arg)
 	info->cache_misses = cache.counts[RMP_CACHE_MISSES];
 	info->cache_evictions = cache.counts[RMP_CACHE_EVICTIONS];
 	info->cache_invalidations = cache.counts[RMP_CACHE_INVALIDATIONS];
+	rmp_staging_stats(&file->mem, &staging);
+	info->staging_limit = staging.limit;
+	info->staging_requests = staging.counts[RMP_STAGING_REQUESTS];
+	info->staging_bytes = staging.counts[RMP_STAGING_BYTES];
+	info->staging_fallbacks = staging.counts[RMP_STAGING_FALLBACKS];
 	memcpy(info->uuid, &rmp_uuid, sizeof(info->uuid));
 	rmp_node_name(info->node_name);
 	strscpy(info->module_version, RMPOOL_VERSION,
@@ -321,7 +331,7 @@ static int ioc_segment_create(struct rmp_file *file, void *arg)
 		struct rmp_revocation *rev = rmp_segment_delete(segment);
 
 		if (rev)
-			rmp_revocation_wait(rev, 0, false);
+			rmp_revocation_put(rev);
 		rmp_segment_put(segment);
 	}
 	return ret;
@@ -337,7 +347,7 @@ static int segment_delete(struct rmp_file *file, u32 handle)
 		return PTR_ERR(segment);
 	rev = rmp_segment_delete(segment);
 	if (rev)
-		rmp_revocation_wait(rev, rmp_revoke_wait(), true);
+		rmp_revocation_wait(rev, true);
 	rmp_segment_put(segment);
 	return 0;
 }
@@ -347,6 +357,11 @@ static int ioc_segment_delete(struct rmp_file *file, void *arg)
 	struct rmpool_handle *h = arg;
 
 	return h->flags ? -EINVAL : segment_delete(file, h->handle);
+}
+
+static int ioc_segment_allow(struct rmp_file *file, void *arg)
+{
+	return rmp_allow(file, arg);
 }
 
 static void undo_segment_create(struct rmp_file *file, const void *arg)
@@ -548,6 +563,7 @@ static const struct rmp_ioctl rmp_ioctls[] = {
 	/* What these made or ended is told in the arrays. */
 	RMP_IOCTL(REGION_ADD_MANY, ioc_region_add_many),
 	RMP_IOCTL(REGION_DEL_MANY, ioc_region_del_many),
+	RMP_IOCTL(SEGMENT_ALLOW, ioc_segment_allow),
 };
 
 /* Large enough for each of the structures. */
@@ -565,6 +581,7 @@ union rmp_ioctl_arg {
 	struct rmpool_cancel cancel;
 	struct rmpool_region_add_many region_add_many;
 	struct rmpool_region_del_many region_del_many;
+	struct rmpool_segment_allow segment_allow;
 };
 
 static long rmp_ioctl(struct file *filp, unsigned int cmd, unsigned long user)

@@ -32,6 +32,7 @@ struct rmp_user {
 	kuid_t uid;
 	u32 refs;
 	u64 pages;
+	u32 staged;	/* staging.c's */
 };
 
 static unsigned long max_user_mib;
@@ -83,8 +84,13 @@ void rmp_user_put(struct rmp_user *user)
 	spin_unlock(&rmp_pinned_lock);
 	if (!last)
 		return;
-	WARN_ON_ONCE(user->pages);
+	WARN_ON_ONCE(user->pages || user->staged);
 	kfree(user);
+}
+
+u32 *rmp_user_staged(struct rmp_user *user)
+{
+	return &user->staged;
 }
 
 /* In bytes, U64_MAX: none. */

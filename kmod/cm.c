@@ -287,7 +287,7 @@ int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
 	}
 	conn->cq = cq;
 	conn->qp = qp;
-	conn->qpn = qp->qp_num;
+	WRITE_ONCE(conn->qpn, qp->qp_num);
 	return 0;
 }
 
@@ -302,7 +302,7 @@ static int conn_modify(struct rmp_conn *conn, enum ib_qp_state state)
 	if (mask & IB_QP_ACCESS_FLAGS)
 		attr.qp_access_flags = conn->access;
 	if (mask & IB_QP_DEST_QPN)
-		conn->peer_qpn = attr.dest_qp_num;
+		WRITE_ONCE(conn->peer_qpn, attr.dest_qp_num);
 	if (mask & IB_QP_PATH_MTU)
 		attr.path_mtu = conn->mtu;
 	if (mask & IB_QP_MIN_RNR_TIMER)
@@ -518,11 +518,16 @@ void rmp_conn_disconnect(struct rmp_conn *conn)
 		rdma_disconnect(conn->id);
 }
 
-void rmp_conn_destroy(struct rmp_conn *conn)
+void rmp_conn_drain(struct rmp_conn *conn)
 {
 	rmp_conn_disconnect(conn);
 	if (conn->used)
 		ib_drain_qp(conn->qp);
+}
+
+void rmp_conn_destroy(struct rmp_conn *conn)
+{
+	rmp_conn_drain(conn);
 	/* No handler runs any more after this. */
 	if (conn->id)
 		rdma_destroy_id(conn->id);

@@ -34,6 +34,8 @@ struct rmp_conn_ops {
  * @mtu: path MTU, the smaller of what both ends can use
  * @access: IB_ACCESS_* that the peer has through @qp
  * @qpn: number of @qp; @peer_qpn: of the one at the other end, 0: not known (iWARP)
+ * @fence: of data queue pairs: by what the owner is told of the peer's end of it, see
+ *	&struct rmp_peer_ops.qp_fenced
  *
  * Embedded in the owner's object. The owner serialises connect, accept and
  * destroy; events come in between and only set @state under @wait.lock.
@@ -48,7 +50,13 @@ struct rmp_conn {
 	int access;
 	u32 qpn;
 	u32 peer_qpn;
-	/* the rest belongs to cm.c */
+	u32 fence;
+	/* this belongs to fence.c */
+	struct list_head end_node;	/* once it is drained, of rails.c */
+	u32 end_rail;
+	bool end_asked;
+	u32 end_id;
+	/* and the rest to cm.c */
 	struct rdma_cm_id *id;
 	wait_queue_head_t wait;
 	u32 state;
@@ -99,8 +107,12 @@ void rmp_conn_set_lost(struct rmp_conn *conn);
 
 /* Puts the QP in error and tells the peer; completions with errors follow. */
 void rmp_conn_disconnect(struct rmp_conn *conn);
-/* Disconnects, waits until every work request has completed, frees all. May be
- * called in any state, also when never connected; not from a handler.
+/* Disconnects, and waits until every work request has completed. After that no packet
+ * of the peer is taken by the QP. Not from a handler; rmp_conn_destroy() follows.
+ */
+void rmp_conn_drain(struct rmp_conn *conn);
+/* The same, and frees all. May be called in any state, also when never connected;
+ * not from a handler.
  */
 void rmp_conn_destroy(struct rmp_conn *conn);
 

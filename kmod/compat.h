@@ -76,6 +76,22 @@ static inline long rmp_get_pages(struct mm_struct *mm, unsigned long addr,
 #endif
 }
 
+/*
+ * Pins pages that are at @addr of another process, for a moment, with the rights that
+ * it has there; mmap_lock is held for reading, and kept. Faults as above, unless @flags
+ * say otherwise.
+ */
+static inline long rmp_pin_pages_of(struct mm_struct *mm, unsigned long addr,
+				    unsigned long nr, unsigned int flags,
+				    struct page **pages)
+{
+#ifdef RMP_HAVE_GUP_REMOTE_VMAS
+	return pin_user_pages_remote(mm, addr, nr, flags, pages, NULL, NULL);
+#else
+	return pin_user_pages_remote(mm, addr, nr, flags, pages, NULL);
+#endif
+}
+
 /* Whether a notifier is told of huge pages of hugetlbfs; only asked where it matters. */
 static inline bool rmp_range_is_hugetlb(const struct mmu_notifier_range *range)
 {

@@ -27,6 +27,7 @@
 #include <linux/slab.h>
 #include "device.h"
 #include "capacity.h"
+#include "domain.h"
 #include "port.h"
 #include "regqp.h"
 
@@ -178,7 +179,7 @@ static void rmp_device_announce(struct rmp_device *dev)
 
 	lockdep_assert_held(&rmp_event_lock);
 
-	err = rmp_regqp_connect(dev);
+	err = rmp_regqp_connect(dev->domains[RMP_GROUP_DEFAULT]);
 	if (err) {
 		/* No address yet: an event comes with it. */
 		if (err != -ENOTCONN) {
@@ -268,23 +269,9 @@ static bool rmp_device_suits(const struct ib_device *ibdev)
 	       ibdev->phys_port_cnt && !rdma_cap_ib_switch(ibdev);
 }
 
-static int rmp_device_alloc_pds(struct rmp_device *dev)
-{
-	dev->ctrl_pd = ib_alloc_pd(dev->ibdev, 0);
-	if (IS_ERR(dev->ctrl_pd))
-		return PTR_ERR(dev->ctrl_pd);
-	dev->data_pd = ib_alloc_pd(dev->ibdev, 0);
-	if (IS_ERR(dev->data_pd)) {
-		ib_dealloc_pd(dev->ctrl_pd);
-		return PTR_ERR(dev->data_pd);
-	}
-	return 0;
-}
-
 static void rmp_device_free(struct rmp_device *dev)
 {
-	rmp_regqp_destroy(dev);
-	ib_dealloc_pd(dev->data_pd);
+	rmp_domain_end_all(dev);
 	ib_dealloc_pd(dev->ctrl_pd);
 	kfree(dev);
 }
@@ -292,7 +279,8 @@ static void rmp_device_free(struct rmp_device *dev)
 static struct rmp_device *rmp_device_alloc(struct ib_device *ibdev)
 {
 	struct rmp_device *dev;
-	int err = -ENOMEM;
+	struct rmp_domain *domain;
+	int err;
 
 	dev = kzalloc(struct_size(dev, ports, ibdev->phys_port_cnt),
 		      GFP_KERNEL);
@@ -304,21 +292,26 @@ static struct rmp_device *rmp_device_alloc(struct ib_device *ibdev)
 	dev->nr_ports = ibdev->phys_port_cnt;
 	kref_init(&dev->ref);
 	init_completion(&dev->released);
+	mutex_init(&dev->domain_lock);
 	spin_lock_init(&dev->port_lock);
 	INIT_DELAYED_WORK(&dev->refresh, rmp_device_refresh);
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, rmp_device_event);
 	rmp_capacity_init(dev);
 
-	err = rmp_device_alloc_pds(dev);
-	if (err)
+	dev->ctrl_pd = ib_alloc_pd(ibdev, 0);
+	if (IS_ERR(dev->ctrl_pd)) {
+		err = PTR_ERR(dev->ctrl_pd);
 		goto err_free;
-	err = rmp_regqp_create(dev);
-	if (err)
-		goto err_pds;
+	}
+	/* One user is the device. */
+	domain = rmp_domain_get(dev, RMP_GROUP_DEFAULT);
+	if (IS_ERR(domain)) {
+		err = PTR_ERR(domain);
+		goto err_pd;
+	}
 	return dev;
 
-err_pds:
-	ib_dealloc_pd(dev->data_pd);
+err_pd:
 	ib_dealloc_pd(dev->ctrl_pd);
 err_free:
 	kfree(dev);

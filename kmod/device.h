@@ -3,10 +3,14 @@
 #define RMP_DEVICE_H
 
 #include <linux/kref.h>
+#include <linux/mutex.h>
 #include <linux/socket.h>
 #include <linux/rmpool_netlink.h>
 #include <rdma/ib_verbs.h>
+#include "group.h"
 #include "rmpool.h"
+
+struct rmp_domain;
 
 /**
  * struct rmp_port - what is known of one port, a snapshot
@@ -41,12 +45,13 @@ struct rmp_port {
  * @ibdev: the device
  * @index: slot, below RMP_DEVICES_MAX; kept as long as the device is there
  * @ctrl_pd: for control queue pairs, no remote access
- * @data_pd: for regions and data queue pairs (one trust group by now)
  * @node: NUMA node or NUMA_NO_NODE
  * @chunk_pages: pages in one fast-registration MR
  * @page_sizes: that such a page can have, a mask with PAGE_SIZE and above
  * @read_limit: RDMA reads in flight per QP, as target and as initiator
  * @ordering: ON, FORCED or UNSUPPORTED; see rmp_capacity_ordering()
+ * @domain_lock: of @domains
+ * @domains: with the PDs of regions and data queue pairs, by trust group (domain.c)
  * @capacity_lock: of @mrs and @pages
  * @mrs: memory regions in use (READ_ONCE/WRITE_ONCE)
  * @pages: pages of those (READ_ONCE/WRITE_ONCE)
@@ -59,12 +64,13 @@ struct rmp_device {
 	struct ib_device *ibdev;
 	u32 index;
 	struct ib_pd *ctrl_pd;
-	struct ib_pd *data_pd;
 	int node;
 	u32 chunk_pages;
 	u64 page_sizes;
 	u8 read_limit;
 	enum rmpool_ordering ordering;
+	struct mutex domain_lock;	/* see above */
+	struct rmp_domain *domains[RMP_GROUPS_MAX];
 	spinlock_t capacity_lock;	/* see above */
 	u64 mrs;
 	u64 pages;
@@ -72,7 +78,6 @@ struct rmp_device {
 	/* the rest belongs to device.c */
 	struct kref ref;
 	struct completion released;
-	struct rmp_regqp *regqp;
 	struct ib_event_handler events;
 	struct delayed_work refresh;
 	bool announced;
@@ -112,19 +117,5 @@ void rmp_device_put(struct rmp_device *dev);
 int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port);
 /* First port that peers can use (@why is NULL); -ENOENT when none. */
 int rmp_device_usable_port(struct rmp_device *dev, struct rmp_port *port);
-
-/**
- * rmp_device_reg_mrs - make mapped MRs valid
- * @dev: the device
- * @mrs: MRs of @dev->data_pd after ib_map_mr_sg(), keys already updated
- * @nr: how many
- * @access: IB_ACCESS_*
- *
- * Posts REG_MR in chains on the device's registration queue pair and waits.
- * Sleeps; calls on one device are serialised inside. When it fails, all the
- * MRs are to be deregistered.
- */
-int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
-		       int access);
 
 #endif /* RMP_DEVICE_H */

@@ -7,10 +7,11 @@
  * answers by fetching keys; many changes in a row are told once. Keys are told
  * in pages, as the peer asks for them, in order of offset. A revocation is told
  * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
- * uses the region; when the session ends, all answers count as given.
+ * uses the region: see revoke.c. REKEY says that a region has other keys, and
+ * WITHDRAWN that the peer may not use the segment any more: both are answered likewise.
  *
- * Locking: s->export_lock (mutex) guards exports and open revocations. Order:
- * segment->lock, then s->export_lock; segment.c calls us with the former held.
+ * Locking: s->export_lock (mutex) guards exports. Order: segment->lock, then
+ * s->export_lock; segment.c calls us with the former held.
  *
  * What is told of a segment is sent with its lock held: a REVOKE must not
  * overtake the keys it takes back.
@@ -28,17 +29,13 @@
 
 /* Segments that one peer may have open. */
 #define RMP_EXPORTS_MAX		4096
-/* Revocations that it may leave unanswered. It answers each when what is in
- * flight has ended, so only one that does not mean to comes near: a thread here
- * that waits for it makes one in two seconds.
- */
-#define RMP_REVOKES_MAX		8192
 
 struct rmp_export {
 	struct rmp_subscriber sub;
 	struct list_head node;		/* once it is out of the session */
 	struct rmp_session *session;
 	bool changed;
+	bool withdrawn;			/* under the session's export_lock */
 };
 
 /* Out of the session. */
@@ -89,6 +86,7 @@ static void export_changed_work(struct work_struct *work)
 	}
 	msg->type = RMP_MSG_KEYS_CHANGED;
 	mutex_lock(&s->export_lock);
+	list_splice_init(&s->withdrawn, &dead);
 	xa_for_each(&s->exports, id, ex) {
 		cond_resched();
 		if (!xchg(&ex->changed, false))
@@ -107,70 +105,55 @@ static void export_changed_work(struct work_struct *work)
 	exports_free(&dead);
 }
 
-/* Tells the peer; from then on its answer, or the end of the session, counts. */
-static int revoke_send(struct rmp_session *s, u32 segment, u64 region,
-		       struct rmp_revocation *rev)
+static void export_tell(struct rmp_export *ex, u8 type, u64 region_id,
+			struct rmp_revocation *rev)
 {
-	struct rmp_msg *msg;
-	int ret = -ENOSPC;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
-	msg->type = RMP_MSG_REVOKE;
-	msg->revoke.segment = segment;
-	msg->revoke.region = region;
-	mutex_lock(&s->export_lock);
-	msg->revoke.id = ++s->next_revoke;
-	if (s->nr_revokes < RMP_REVOKES_MAX)
-		ret = xa_insert(&s->revokes, msg->revoke.id, rev, GFP_KERNEL);
-	if (!ret) {
-		ret = rmp_session_send(s, msg);
-		if (ret)
-			xa_erase(&s->revokes, msg->revoke.id);
-		else
-			s->nr_revokes++;
-	}
-	mutex_unlock(&s->export_lock);
-	kfree(msg);
-	return ret;
-}
-
-bool rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
-		       struct rmp_revocation *rev)
-{
-	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
-	bool told;
+	struct rmp_session *s = ex->session;
 	int ret;
 
-	ret = revoke_send(ex->session, sub->segment->id, region_id, rev);
-	told = !ret;
+	ret = rmp_revoke_send(s, type, ex->sub.segment->id, region_id, rev);
 	/* It must let go all the same: end the session. */
 	if (ret == -ENOSPC) {
 		pr_warn_ratelimited("peer %s leaves %u revocations unanswered\n",
-				    ex->session->peer->name, RMP_REVOKES_MAX);
-		rmp_session_break(ex->session, -ETIMEDOUT,
-				  RMPOOL_REASON_SILENT);
-	} else if (ret && ret != -ENOTCONN) {
-		rmp_session_break(ex->session, ret, RMPOOL_REASON_NONE);
+				    s->peer->name, RMP_REVOKES_MAX);
+		rmp_session_break(s, -ETIMEDOUT, RMPOOL_REASON_SILENT);
+	} else if (ret == -ENOTCONN) {
+		/* It ends already. */
+		rmp_session_break(s, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+	} else if (ret) {
+		rmp_session_break(s, ret, RMPOOL_REASON_NONE);
 	}
+}
+
+void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
+		       struct rmp_revocation *rev)
+{
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+
+	export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
 		rmp_export_changed(sub);
-	return told;
 }
 
-static void export_acked(struct rmp_session *s, u32 id)
+void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
+		      struct rmp_revocation *rev)
 {
-	struct rmp_revocation *rev;
+	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+	struct rmp_session *s = ex->session;
 
+	if (region_id) {
+		export_tell(ex, RMP_MSG_REKEY, region_id, rev);
+		return;
+	}
+	export_tell(ex, RMP_MSG_WITHDRAWN, 0, rev);
+	/* Out at once: the peer may get its right back, and open the segment anew. */
 	mutex_lock(&s->export_lock);
-	rev = xa_erase(&s->revokes, id);
-	if (rev)
-		s->nr_revokes--;
+	ex->withdrawn = true;
+	if (xa_load(&s->exports, sub->segment->id) == ex)
+		list_add(&export_take(s, sub->segment->id)->node, &s->withdrawn);
 	mutex_unlock(&s->export_lock);
-	if (rev)
-		rmp_revocation_answer(rev);
+	queue_work(rmp_wq, &s->changed_work);
 }
 
 /* ----------------------------------------------------------- open and close */
@@ -187,6 +170,8 @@ static int export_add(struct rmp_session *s, const char *name,
 	if (!ex)
 		return -ENOMEM;
 	ex->session = s;
+	ex->sub.peer = s->peer->name;
+	ex->sub.group = s->peer->group;
 	ret = rmp_segment_subscribe(name, &ex->sub);
 	if (ret) {
 		kfree(ex);
@@ -197,6 +182,8 @@ static int export_add(struct rmp_session *s, const char *name,
 	mutex_lock(&s->export_lock);
 	if (xa_load(&s->exports, seg->id)) {
 		ret = 0;
+	} else if (ex->withdrawn) {
+		ret = -EACCES;
 	} else if (s->nr_exports >= RMP_EXPORTS_MAX) {
 		ret = -ENOSPC;
 	} else {
@@ -216,6 +203,16 @@ static int export_add(struct rmp_session *s, const char *name,
 	else
 		*out = seg;
 	return ret;
+}
+
+static bool export_there(struct rmp_session *s, u32 segment)
+{
+	bool there;
+
+	mutex_lock(&s->export_lock);
+	there = xa_load(&s->exports, segment);
+	mutex_unlock(&s->export_lock);
+	return there;
 }
 
 static int export_open(struct rmp_session *s,
@@ -246,10 +243,15 @@ static int export_open(struct rmp_session *s,
 			/* Perhaps before the export was on the list. */
 			queue_work(rmp_wq, &s->changed_work);
 			ret = -ENOENT;
+		} else if (!export_there(s, seg->id)) {
+			/* Withdrawn since, and the peer did not know of it yet. */
+			ret = -EACCES;
 		}
 	}
 	if (ret == -ENOENT) {
 		info->status = RMPOOL_REASON_SEGMENT_UNKNOWN;
+	} else if (ret == -EACCES) {
+		info->status = RMPOOL_REASON_NOT_ALLOWED;
 	} else if (ret) {
 		info->status = RMPOOL_REASON_OPENS;
 	} else {
@@ -293,9 +295,11 @@ static bool keys_write_bare(struct rmp_keys_writer *w, struct rmp_wire_keys *run
 	return rmp_keys_open(w, run) > 0;
 }
 
-/* Writes the keys of one region from the cursor on. True: all written. */
+/* Writes the keys of one region from the cursor on, for a peer of a trust group with
+ * @right. True: all written.
+ */
 static bool keys_write_region(struct rmp_keys_writer *w,
-			      const struct rmp_region *region,
+			      struct rmp_region *region, u32 group, u32 right,
 			      struct rmp_wire_cursor *at)
 {
 	struct rmp_wire_keys run = {
@@ -304,8 +308,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 		.length = region->length,
 		.iova = region->iova,
 		.iova_base = region->iova_base,
-		.access = region->access & (RMPOOL_ACCESS_REMOTE_READ |
-					    RMPOOL_ACCESS_REMOTE_WRITE),
+		.access = region->access & right,
 		.chunk_shift = region->chunk_shift,
 	};
 	bool any = at->device || at->chunk;
@@ -317,7 +320,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 		return keys_write_bare(w, &run);
 	}
 	for (; at->device < RMP_DEVICES_MAX; at->device++, at->chunk = 0) {
-		if (!run.access || !rmp_region_has_rkeys(region, at->device))
+		if (!run.access || !rmp_region_has_rkeys(region, group, at->device))
 			continue;
 		any = true;
 		while (at->chunk < region->nr_chunks) {
@@ -328,8 +331,9 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 			if (!room)
 				return false;
 			room = min(room, run.nr);
+			region->told = true;
 			for (i = 0; i < room; i++)
-				rmp_keys_add(w, rmp_region_rkey(region,
+				rmp_keys_add(w, rmp_region_rkey(region, group,
 								at->device,
 								at->chunk + i));
 			at->chunk += room;
@@ -342,7 +346,7 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 
 /* seg->lock held. */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
-		       const struct rmp_wire_cursor *from,
+		       u32 group, u32 right, const struct rmp_wire_cursor *from,
 		       struct rmp_msg_keys *keys)
 {
 	struct rmp_wire_cursor at = *from;
@@ -356,7 +360,7 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 			at.device = 0;
 			at.chunk = 0;
 		}
-		if (!keys_write_region(w, region, &at)) {
+		if (!keys_write_region(w, region, group, right, &at)) {
 			keys->last = 0;
 			keys->next = at;
 			/* The cursor's region is an offset of the segment. */
@@ -373,6 +377,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	struct rmp_segment *seg = NULL;
 	struct rmp_export *ex;
 	void *buf;
+	u32 right;
 	int ret;
 
 	buf = kzalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
@@ -393,7 +398,12 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	keys.last = 1;
 	if (seg) {
 		mutex_lock(&seg->lock);
-		keys_write(&w, seg, &m->from, &keys);
+		/* None: it is told so just now, and this is as if it had not opened it. */
+		right = rmp_rights_of(seg->rights, s->peer->name,
+				      rmp_group_name(s->peer->group));
+		if (right)
+			keys_write(&w, seg, s->peer->group, right, &m->from,
+				   &keys);
 	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {
@@ -422,7 +432,7 @@ int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg)
 	case RMP_MSG_KEYS_GET:
 		return export_keys(s, &msg->keys_get);
 	case RMP_MSG_REVOKE_ACK:
-		export_acked(s, msg->revoke.id);
+		rmp_revoke_acked(s, msg->revoke.id);
 		return 0;
 	}
 	return -EPROTO;
@@ -432,18 +442,19 @@ void rmp_export_init(struct rmp_session *s)
 {
 	mutex_init(&s->export_lock);
 	xa_init(&s->exports);
-	xa_init(&s->revokes);
+	INIT_LIST_HEAD(&s->withdrawn);
+	rmp_revoke_init(s);
 	INIT_WORK(&s->changed_work, export_changed_work);
 }
 
 void rmp_export_destroy(struct rmp_session *s)
 {
-	struct rmp_revocation *rev;
 	struct rmp_export *ex;
 	LIST_HEAD(exports);
 	unsigned long id;
 
 	mutex_lock(&s->export_lock);
+	list_splice_init(&s->withdrawn, &exports);
 	xa_for_each(&s->exports, id, ex) {
 		list_add(&export_take(s, id)->node, &exports);
 		cond_resched();
@@ -451,12 +462,6 @@ void rmp_export_destroy(struct rmp_session *s)
 	mutex_unlock(&s->export_lock);
 	exports_free(&exports);
 	cancel_work_sync(&s->changed_work);
-	/* Nobody asks any more, and the peer is not heard any more. */
-	xa_for_each(&s->revokes, id, rev) {
-		xa_erase(&s->revokes, id);
-		rmp_revocation_answer(rev);
-		cond_resched();
-	}
+	rmp_revoke_end(s);
 	xa_destroy(&s->exports);
-	xa_destroy(&s->revokes);
 }

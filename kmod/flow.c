@@ -11,7 +11,12 @@
  *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
  * parked, so that it does not stand before others. Whoever makes a way, or may
- * have made one, says so by rmp_flow_kick(): what is parked is then queued again.
+ * have made one, says so by rmp_flow_kick(): what is parked is then queued again. So is
+ * a request whose keys the peer has replaced (renew.c), while slices of it are in flight
+ * with the old ones: the last of these queues it again.
+ *
+ * What was on a queue pair that died comes back to its request in pieces
+ * (repeat.c), and goes before the rest of it.
  *
  * The sweep ends requests that are overdue or cannot go on: it runs at the
  * earliest deadline, and when a region was revoked or a session ended.
@@ -25,15 +30,15 @@
  * flow with requests has a peer.
  */
 #include <linux/slab.h>
-#include "flow.h"
+#include "repeat.h"
 #include "slice.h"
+#include "staging.h"
 
 /* ----------------------------------------------------------------- requests */
 
-/* flow->lock held. Off the lists, if nothing of it is left anywhere. */
-static bool request_idle(struct rmp_request *req)
+bool rmp_flow_idle(struct rmp_request *req)
 {
-	if (req->inflight || req->left)
+	if (req->inflight || req->left || !list_empty(&req->pieces))
 		return false;
 	/* What it got may be in pages that the owner let go of meanwhile: who finds
 	 * that out kicks us.
@@ -55,18 +60,34 @@ bool rmp_flow_stop(struct rmp_request *req, s32 status)
 	if (!req->status)
 		req->status = status;
 	req->left = 0;
+	rmp_repeat_stop(req);
 	if (!list_empty(&req->queue))
 		list_del_init(&req->queue);
-	return request_idle(req);
+	return rmp_flow_idle(req);
 }
 
-/* Why a request cannot go on, or 0. flow->lock held. The end of a session takes
- * all keys as well, but after all its rails.
- */
-static s32 request_blocked(const struct rmp_request *req)
+bool rmp_flow_abandon(struct rmp_request *req, s32 status)
 {
+	/* Part of it broke with the connection. */
+	if (status == -ENOTCONN && !list_empty(&req->pieces))
+		status = -ECONNRESET;
+	/* What is with a device now is not kept either, should it fail there. */
+	req->abandoned = true;
+	rmp_repeat_drop(req);
+	return rmp_flow_stop(req, status);
+}
+
+/* The end of a session takes all keys as well, but after all its rails. */
+s32 rmp_flow_blocked(const struct rmp_request *req)
+{
+	u32 access = req->op == RMPOOL_OP_PUT ? RMPOOL_ACCESS_REMOTE_WRITE :
+						RMPOOL_ACCESS_REMOTE_READ;
+
 	if (READ_ONCE(req->region->dead) || rmp_region_stale(req->region))
 		return -ESTALE;
+	/* It was allowed when the request came. */
+	if (access & ~READ_ONCE(req->rr->access))
+		return -EACCES;
 	if (READ_ONCE(req->rr->revoked) || READ_ONCE(req->rr->stale))
 		return rmp_sched_any(&req->flow->sched, ~0U) ? -ESTALE :
 							       -ENOTCONN;
@@ -92,16 +113,17 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
 		/* The sweep of who took its region back has not met it. */
-		flow_note_deadline(flow, request_blocked(req) ? jiffies :
-							       req->deadline);
+		flow_note_deadline(flow, rmp_flow_blocked(req) ? jiffies :
+								req->deadline);
 	}
 	spin_unlock_bh(&flow->lock);
 }
 
 /* --------------------------------------------------------------------- turns */
 
-/* Rails that reach the next byte of a request on both sides. */
-static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req)
+/* Rails that reach a byte of a request on both sides. */
+static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req,
+			 u64 local_pos, u64 remote_pos)
 {
 	u32 mask = 0, i, key;
 	u64 iova;
@@ -116,10 +138,10 @@ static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req)
 		for (q = 0; !r->qps[q]; q++)
 			;
 		rail = container_of(r->qps[q], struct rmp_qp, s)->rail;
-		if (rmp_region_local(req->region, rail->dev->index,
-				     req->local_pos, &iova, &key) &&
-		    rmp_rregion_remote(req->rr, rail->remote_dev,
-				       req->remote_pos, &iova, &key))
+		if (rmp_region_local(req->region, flow->group, rail->dev->index,
+				     local_pos, &iova, &key) &&
+		    rmp_rregion_remote(req->rr, rail->remote_dev, remote_pos,
+				       &iova, &key))
 			mask |= 1U << i;
 	}
 	return mask;
@@ -129,32 +151,49 @@ static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req)
 static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 			struct list_head *touched, bool *nowhere)
 {
-	u64 local, remote, local_rest, remote_rest;
-	u32 mask, rail, q, lkey, rkey;
+	u64 local, remote, local_rest, remote_rest, local_pos, remote_pos, left;
+	struct rmp_piece *piece = rmp_repeat_next(req);
+	u32 mask = 0, rail, q, lkey, rkey;
+	struct rmp_mapping *map;
 	struct rmp_slice *slice;
 	struct rmp_qp *qp;
 
+	local_pos = piece ? piece->pos : req->local_pos;
+	remote_pos = req->remote_pos - (req->local_pos - local_pos);
+	left = piece ? piece->len : req->left;
 	/* Who finds out what became of it kicks us. */
-	mask = rmp_region_suspect(req->region) ? 0 : request_rails(flow, req);
+	if (!rmp_region_suspect(req->region))
+		mask = request_rails(flow, req, local_pos, remote_pos);
+	/* The other queue pairs of a rail seldom are better than the one that died. */
+	if (piece && mask & ~(1U << piece->rail))
+		mask &= ~(1U << piece->rail);
 	*nowhere = !mask;
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
-	local_rest = rmp_region_local(req->region, qp->rail->dev->index,
-				      req->local_pos, &local, &lkey);
+	local_rest = rmp_region_use(req->region, flow->group, qp->rail->dev->index,
+				    local_pos, &local, &lkey, &map);
 	remote_rest = rmp_rregion_remote(req->rr, qp->rail->remote_dev,
-					 req->remote_pos, &remote, &rkey);
+					 remote_pos, &remote, &rkey);
 	/* The peer may have taken the keys of a device back since the look above. */
 	if (!local_rest || !remote_rest) {
+		rmp_region_unuse(map);
 		*nowhere = true;
 		return false;
 	}
+	if (req->stage)
+		local_rest = rmp_stage_rest(req->stage, local_pos, local_rest);
 	slice = rmp_qp_slice(qp);
-	if (WARN_ON_ONCE(!slice))
+	if (WARN_ON_ONCE(!slice)) {
+		rmp_region_unuse(map);
 		return false;
+	}
 
 	slice->req = req;
-	slice->len = rmp_slice_length(req->left, local_rest, remote_rest,
+	slice->map = map;
+	slice->pos = local_pos;
+	slice->tries = piece ? piece->tries : 0;
+	slice->len = rmp_slice_length(left, local_rest, remote_rest,
 				      qp->max_slice);
 	slice->sge.addr = local;
 	slice->sge.length = slice->len;
@@ -167,11 +206,16 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	atomic64_add(slice->len, &qp->rail->outstanding);
 
 	req->rail = qp->rail->index;
-	req->local_pos += slice->len;
-	req->remote_pos += slice->len;
-	req->left -= slice->len;
+	if (piece) {
+		rmp_repeat_took(piece, slice->len);
+	} else {
+		req->local_pos += slice->len;
+		req->remote_pos += slice->len;
+		req->left -= slice->len;
+	}
 	req->inflight++;
-	if (!req->left)
+	req->posted++;
+	if (!req->left && !rmp_repeat_next(req))
 		list_del_init(&req->queue);
 	if (list_empty(&qp->touched)) {
 		refcount_inc(&qp->ref);
@@ -194,9 +238,15 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 					       struct rmp_request, queue);
 		if (!req)
 			break;
-		status = request_blocked(req);
+		if (!rmp_request_renew(req)) {
+			/* The last of its slices puts it back. */
+			list_move_tail(&req->queue, &flow->parked[class]);
+			--*budget;
+			continue;
+		}
+		status = rmp_flow_blocked(req);
 		if (status) {
-			if (rmp_flow_stop(req, status))
+			if (rmp_flow_abandon(req, status))
 				list_add_tail(&req->done_node, done);
 		} else if (!request_cut(flow, req, touched, &nowhere)) {
 			if (!nowhere)
@@ -247,6 +297,36 @@ static void flow_turns_work(struct work_struct *work)
 	rmp_flow_run(container_of(work, struct rmp_flow, turns));
 }
 
+/* ------------------------------------------------------------ requests in pieces */
+
+void rmp_flow_more(struct rmp_request *req, u64 bytes)
+{
+	struct rmp_flow *flow = req->flow;
+
+	spin_lock_bh(&flow->lock);
+	/* Else it has ended but for who adds to it. */
+	if (!req->status) {
+		req->left += bytes;
+		if (list_empty(&req->queue))
+			list_add_tail(&req->queue, &flow->queue[req->prio]);
+	}
+	spin_unlock_bh(&flow->lock);
+}
+
+void rmp_flow_copied(struct rmp_request *req, u64 bytes, s32 status)
+{
+	struct rmp_flow *flow = req->flow;
+	bool idle;
+
+	spin_lock_bh(&flow->lock);
+	req->bytes += bytes;
+	req->inflight--;
+	idle = status ? rmp_flow_stop(req, status) : rmp_flow_idle(req);
+	spin_unlock_bh(&flow->lock);
+	if (idle)
+		rmp_request_end(req);
+}
+
 /* --------------------------------------------------------------- completions */
 
 static s32 status_of(enum ib_wc_status status)
@@ -273,26 +353,32 @@ static void slice_done(struct rmp_qp *qp, struct rmp_slice *slice,
 		       enum ib_wc_status status, struct list_head *done)
 {
 	struct rmp_request *req = slice->req;
+	bool ended;
 
 	rmp_sched_credit(&qp->flow->rails[qp->rail->index], &qp->s, slice->len);
+	rmp_region_unuse(slice->map);
+	slice->map = NULL;
 	slice->req = NULL;
 	list_move(&slice->node, &qp->free);
 	req->inflight--;
+	req->posted--;
 	if (status == IB_WC_SUCCESS) {
-		req->bytes += slice->len;
-	} else {
-		if (!req->wc_status) {
-			req->wc_status = status;
-			req->rail = qp->rail->index;
-		}
-		/* What is not posted is not worth posting any more. */
-		if (!req->status)
-			req->status = status_of(status);
-		req->left = 0;
-		if (!list_empty(&req->queue))
-			list_del_init(&req->queue);
+		if (!req->stage ||
+		    !rmp_stage_arrived(req, slice->sge.addr, slice->len))
+			req->bytes += slice->len;
+	} else if (!req->wc_status) {
+		req->wc_status = status;
+		req->rail = qp->rail->index;
 	}
-	if (!list_empty(&req->active) && request_idle(req))
+	if (status == IB_WC_SUCCESS || rmp_repeat_keep(qp, req, slice, status))
+		ended = !list_empty(&req->active) && rmp_flow_idle(req);
+	else	/* What is not posted is not worth posting any more. */
+		ended = rmp_flow_abandon(req, status_of(status));
+	if (!ended && !req->posted && READ_ONCE(req->rr->next))
+		ended = rmp_request_renewed(req);
+	if (!ended)
+		rmp_request_let_go(req);
+	else
 		list_add_tail(&req->done_node, done);
 }
 
@@ -355,27 +441,38 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 		      unsigned long *next)
 {
 	bool overdue = time_after_eq(jiffies, req->deadline);
-	s32 status = overdue ? -ETIMEDOUT : request_blocked(req);
+	s32 status;
 
-	if (!status || (!overdue && !req->left)) {
+	/* What only waits for the peer (repeat.c), or is only copied (staging.c), lets go
+	 * of old keys as well.
+	 */
+	rmp_request_renew(req);
+	status = overdue ? -ETIMEDOUT : rmp_flow_blocked(req);
+	if (!status ||
+	    (!overdue && !req->left && list_empty(&req->pieces))) {
 		/* Not overdue, and nothing more to post: it ends by itself, unless
 		 * it had to wait for what its region is.
 		 */
-		if (request_idle(req)) {
+		if (rmp_flow_idle(req)) {
 			list_add_tail(&req->done_node, done);
 			return;
 		}
+		rmp_request_let_go(req);
 		if (!req->reported && time_before(req->deadline, *next))
 			*next = req->deadline;
 		return;
 	}
-	if (rmp_flow_stop(req, status)) {
+	if (overdue ? rmp_flow_stop(req, status) : rmp_flow_abandon(req, status)) {
 		list_add_tail(&req->done_node, done);
-	} else if (!overdue) {
+		return;
+	}
+	rmp_request_let_go(req);
+	if (!overdue) {
 		if (!req->reported && time_before(req->deadline, *next))
 			*next = req->deadline;
 	} else if (!req->reported) {
-		/* Slices in flight: say so now, they end when they end. One
+		/* Slices in flight: say so now, they end when they end. So does
+		 * what waits for the peer, for whom nobody waits any more. One
 		 * more holds the request until it is reported.
 		 */
 		req->reported = true;
@@ -386,15 +483,11 @@ static void sweep_one(struct rmp_flow *flow, struct rmp_request *req,
 
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req)
 {
-	bool idle;
-
 	rmp_request_report(req, req->status, true, READ_ONCE(req->bytes));
 	spin_lock_bh(&flow->lock);
-	req->inflight--;
-	idle = request_idle(req);
+	rmp_repeat_drop(req);
 	spin_unlock_bh(&flow->lock);
-	if (idle)
-		rmp_request_end(req);
+	rmp_flow_copied(req, 0, 0);
 }
 
 static void sweep_report(struct rmp_flow *flow, struct list_head *early)
@@ -477,10 +570,12 @@ struct rmp_flow *rmp_flow_create(struct rmp_peer *peer)
 		INIT_LIST_HEAD(&flow->parked[i]);
 	}
 	INIT_LIST_HEAD(&flow->active);
+	INIT_LIST_HEAD(&flow->holds);
 	INIT_DELAYED_WORK(&flow->sweep, flow_sweep_work);
 	INIT_WORK(&flow->turns, flow_turns_work);
 	flow->next_deadline = jiffies + MAX_JIFFY_OFFSET;
 	flow->peer = peer;
+	flow->group = rmp_peer_group(peer);
 	return flow;
 }
 
@@ -488,6 +583,6 @@ void rmp_flow_destroy(struct rmp_flow *flow)
 {
 	cancel_delayed_work_sync(&flow->sweep);
 	cancel_work_sync(&flow->turns);
-	WARN_ON_ONCE(!list_empty(&flow->active));
+	WARN_ON_ONCE(!list_empty(&flow->active) || !list_empty(&flow->holds));
 	kfree(flow);
 }

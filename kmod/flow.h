@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the data rooms share: transfer.c (what users ask for), flow.c (the
- * queue to one peer) and qp.c (posting).
+ * queue to one peer), repeat.c (what is to be posted again), renew.c (with which keys)
+ * and qp.c (posting).
  */
 #ifndef RMP_FLOW_H
 #define RMP_FLOW_H
@@ -18,6 +19,7 @@
 #define RMP_SWEEP		64
 
 struct rmp_batch;
+struct rmp_hold;
 
 /**
  * struct rmp_request - one put or get, as a cursor
@@ -29,19 +31,26 @@ struct rmp_batch;
  * @file: referenced
  * @peer: referenced, and so @flow lives
  * @region: referenced
- * @rr: referenced
+ * @rr: referenced; another takes its place when its keys are replaced, and one that
+ *	stands for none when it was taken back and nothing is posted; flow->lock
+ * @stage: where its bytes are copied through, or NULL; then @region is the pool's
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
  * @bytes: known to be moved
- * @inflight: slices with a queue pair
+ * @pieces: what dead queue pairs carried, see repeat.h; flow->lock
+ * @inflight: slices with a queue pair, and who else holds it: pieces that are being
+ *	copied, a copier who will add to it, a report on its way
+ * @posted: of those, slices, from when they are cut
+ * @attempts: slices that were posted again
  * @status: 0 or the first error
  * @deadline: jiffies
  * @reported: its completion was, or is just being, delivered
+ * @abandoned: nothing is waited for but what is with a device
  * @marker: no request but a place in a list, of who walks it
  *
- * Belongs to its flow until it is neither queued nor has slices in flight;
- * whoever finds that, under flow->lock, takes it off the flow's lists and then
+ * Belongs to its flow until it is neither queued nor has slices in flight or
+ * pieces; whoever finds that, under flow->lock, takes it off the flow's lists and then
  * ends it, once, with rmp_request_end().
  */
 struct rmp_request {
@@ -54,9 +63,12 @@ struct rmp_request {
 	struct rmp_flow *flow;
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
+	struct rmp_stage *stage;
 	struct rmp_batch *batch;
+	struct list_head pieces;
 	u32 index;
 	u32 inflight;
+	u32 posted;
 	u64 local_pos;
 	u64 remote_pos;
 	u64 left;
@@ -69,7 +81,9 @@ struct rmp_request {
 	u8 op;
 	u8 prio;
 	u8 wc_status;
+	u8 attempts;
 	bool reported;
+	bool abandoned;
 	bool marker;
 };
 
@@ -79,22 +93,31 @@ struct rmp_request {
  * @queue: requests with something to cut, by class
  * @parked: those of them that no rail reached when they were looked at
  * @active: all requests
+ * @holds: of queue pairs, and of dead ones with pieces
+ * @next_hold: number of the last one made
+ * @nr_pieces: of all requests
  * @sched: rails and queue pairs that are up
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
  * @turns: goes on with turns that became too many for one context
+ * @peer: whose it is
+ * @group: trust group of the peer
  */
 struct rmp_flow {
 	spinlock_t lock;	/* see above */
 	struct list_head queue[RMP_CLASSES];
 	struct list_head parked[RMP_CLASSES];
 	struct list_head active;
+	struct list_head holds;
+	u32 next_hold;
+	u32 nr_pieces;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
 	unsigned long next_deadline;
 	struct delayed_work sweep;
 	struct work_struct turns;
 	struct rmp_peer *peer;
+	u32 group;
 };
 
 struct rmp_qp;
@@ -102,12 +125,19 @@ struct rmp_qp;
 /**
  * struct rmp_slice - what one work request moves
  * @node: in the QP's list of free ones, its chain, or those posted
+ * @pos: of its first byte in the local region
+ * @tries: how often these bytes were posted before
+ * @map: of the local region, which stays while this is with the device; NULL: it does so
+ *	by itself
  */
 struct rmp_slice {
 	struct list_head node;
 	struct rmp_qp *qp;
 	struct rmp_request *req;
+	u64 pos;
+	struct rmp_mapping *map;
 	u32 len;
+	u32 tries;
 	struct ib_cqe cqe;
 	struct ib_sge sge;
 	struct ib_rdma_wr wr;
@@ -121,9 +151,11 @@ struct rmp_slice {
  * @free: slices not in use; flow->lock
  * @chain: slices cut and not posted; flow->lock
  * @touched: in the list of who will post @chain; flow->lock
+ * @domain: of the device, for the trust group of the peer; once it is set up
  * @post_lock: guards @posted and the order of posting; outer to flow->lock
  * @posted: slices with the device, in order
  * @ref: the owner and each who is going to post
+ * @hold: where what it carried waits when it has died; until it is drained
  */
 struct rmp_qp {
 	struct rmp_conn conn;
@@ -136,10 +168,12 @@ struct rmp_qp {
 	struct list_head free;
 	struct list_head chain;
 	struct list_head touched;
+	struct rmp_domain *domain;
 	spinlock_t post_lock;	/* see above */
 	struct list_head posted;
 	refcount_t ref;
 	struct completion unused;
+	struct rmp_hold *hold;
 	struct rmp_slice *slices;
 };
 
@@ -155,11 +189,43 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
  * is then off the flow's lists).
  */
 bool rmp_flow_stop(struct rmp_request *req, s32 status);
-/* Reports a request that has slices in flight, as unknown. The caller has
- * stopped it, set req->reported and added one to req->inflight, under
+/* The same for one whose outcome nobody can or needs to know: waits for what is with
+ * a device and for nothing else. Also for one that is stopped already.
+ */
+bool rmp_flow_abandon(struct rmp_request *req, s32 status);
+/* Likewise: takes a request of which nothing is left anywhere off the lists. */
+bool rmp_flow_idle(struct rmp_request *req);
+/* Likewise: why it cannot go on, or 0. */
+s32 rmp_flow_blocked(const struct rmp_request *req);
+/* renew.c, likewise. Where the peer has replaced the keys of its region, a request goes over
+ * to what has the new ones. To the peer this means that nothing is in flight with the old
+ * ones, so not before its slices have ended: false until then. What a dead queue pair carried
+ * has ended: a packet of that which is late writes what is written once more, or finds
+ * that its key is gone.
+ */
+bool rmp_request_renew(struct rmp_request *req);
+/* The last slice with the old keys has ended: what is left goes on with the new ones, or
+ * cannot, since these were taken back meanwhile. It may just wait for the peer, so it is
+ * not left to who would look at it next. True: it can be ended.
+ */
+bool rmp_request_renewed(struct rmp_request *req);
+/* A request of which nothing is posted, nor could be now, lets go of what the peer took
+ * back.
+ */
+void rmp_request_let_go(struct rmp_request *req);
+/* Reports a request that has slices in flight, or a put with pieces that are held, as
+ * unknown. The caller has stopped it, set req->reported and added one to req->inflight, under
  * flow->lock.
  */
 void rmp_flow_report_early(struct rmp_flow *flow, struct rmp_request *req);
+/* By who holds one of req->inflight: @bytes behind the last ones can be cut now. To be
+ * followed by rmp_flow_run().
+ */
+void rmp_flow_more(struct rmp_request *req, u64 bytes);
+/* Gives that one back; @bytes were copied to where they belong, or @status says why not.
+ * The request may end. No locks held.
+ */
+void rmp_flow_copied(struct rmp_request *req, u64 bytes, s32 status);
 /* Adds requests, linked by done_node, all of this flow. */
 void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests);
 /* One turn: cuts and posts. True when another may find something to do. */

@@ -104,7 +104,7 @@ static bool same_region(const struct rmp_keycache *kc,
 			const struct rmp_wire_keys *run)
 {
 	const struct rmp_rregion *rr = kc->cur;
-	u32 access = rr->access | (kc->cur_stale ? RMP_WIRE_STALE : 0);
+	u32 access = kc->cur_access | (kc->cur_stale ? RMP_WIRE_STALE : 0);
 
 	return rr->id == run->region && rr->offset == run->offset &&
 	       rr->length == run->length && access == run->access &&
@@ -119,6 +119,7 @@ static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 	struct rmp_rregion *rr = xa_load(&kc->by_id, run->region);
 
 	kc->cur_stale = run->access & RMP_WIRE_STALE;
+	kc->cur_access = run->access & ~RMP_WIRE_STALE;
 	if (rr) {
 		/* What is stale stays so. */
 		if (rr->stale && !kc->cur_stale)
@@ -135,7 +136,7 @@ static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 	rr->id = run->region;
 	rr->offset = run->offset;
 	rr->length = run->length;
-	rr->access = run->access & ~RMP_WIRE_STALE;
+	rr->access = kc->cur_access;
 	rr->iova = run->iova;
 	rr->iova_base = run->iova_base;
 	rr->chunk_shift = run->chunk_shift;
@@ -269,6 +270,7 @@ int rmp_keycache_commit(struct rmp_keycache *kc)
 	/* Before the keys go: who finds none knows why. */
 	if (kc->cur_stale)
 		WRITE_ONCE(rr->stale, true);
+	WRITE_ONCE(rr->access, kc->cur_access);
 	rcu_assign_pointer(rr->rkeys, kc->cur_keys);
 	if (kc->cur_new) {
 		ret = insert_region(kc, rr);
@@ -324,6 +326,53 @@ struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id)
 	take_out(kc, rr);
 	if (rr->offset + rr->length == kc->size)
 		kc->size = find_size(kc);
+	return rr;
+}
+
+/* The same region without keys, for the one who changes. */
+static struct rmp_rregion *renewed(const struct rmp_rregion *old)
+{
+	struct rmp_rregion *rr = kzalloc(sizeof(*rr), GFP_KERNEL);
+
+	if (!rr)
+		return NULL;
+	/* The cache's, and that of the old one. */
+	refcount_set(&rr->ref, 2);
+	rr->id = old->id;
+	rr->offset = old->offset;
+	rr->length = old->length;
+	rr->access = old->access;
+	rr->iova = old->iova;
+	rr->iova_base = old->iova_base;
+	rr->chunk_shift = old->chunk_shift;
+	rr->nr_chunks = old->nr_chunks;
+	rr->stale = old->stale;
+	rr->released = old->released;
+	INIT_LIST_HEAD(&rr->node);
+	return rr;
+}
+
+struct rmp_rregion *rmp_keycache_renew(struct rmp_keycache *kc, u64 id)
+{
+	struct rmp_rregion *rr, *new;
+
+	/* What is half told of it may be keys of before. */
+	if (kc->cur && kc->cur->id == id)
+		rmp_keycache_begin(kc);
+	rr = xa_load(&kc->by_id, id);
+	if (!rr)
+		return NULL;
+	new = renewed(rr);
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	new->owner = kc->owner;
+	/* In a place that is there already. */
+	xa_store(&kc->by_id, id, new, GFP_KERNEL);
+	mtree_store_range(&kc->tree, rr->offset, rr->offset + rr->length - 1,
+			  new, GFP_KERNEL | __GFP_NOFAIL);
+	kc->nr_keys -= nr_keys(rr, keys_of(rr));
+	/* Pairs with the acquire load of who has the old one. */
+	smp_store_release(&rr->next, new);
 	return rr;
 }
 
@@ -389,7 +438,7 @@ struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 	if (rr && !READ_ONCE(rr->revoked)) {
 		if (length > rr->length - (offset - rr->offset))
 			ret = -ERANGE;
-		else if (access & ~rr->access)
+		else if (access & ~READ_ONCE(rr->access))
 			ret = -EACCES;
 		else if (READ_ONCE(rr->stale))
 			ret = -ESTALE;
@@ -400,10 +449,21 @@ struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 	return ret ? ERR_PTR(ret) : rr;
 }
 
+void rmp_rregion_hold(struct rmp_rregion *rr)
+{
+	refcount_inc(&rr->ref);
+}
+
 void rmp_rregion_put(struct rmp_rregion *rr)
 {
-	if (refcount_dec_and_test(&rr->ref))
+	struct rmp_rregion *next;
+
+	/* Each of a chain holds the next one. */
+	while (rr && refcount_dec_and_test(&rr->ref)) {
+		next = rr->next;
 		rr->released(rr);
+		rr = next;
+	}
 }
 
 void rmp_rregion_free(struct rmp_rregion *rr)
@@ -458,7 +518,7 @@ u32 rmp_keycache_list(struct rmp_keycache *kc, u64 *at, u32 first,
 			desc[n++] = (struct rmpool_region_desc){
 				.offset = rr->offset,
 				.length = rr->length,
-				.access = rr->access,
+				.access = READ_ONCE(rr->access),
 				.flags = READ_ONCE(rr->stale) ?
 					 RMPOOL_REGION_DESC_STALE : 0,
 			};

@@ -42,13 +42,15 @@ struct rmp_rkeys {
  * @id: unique at the peer
  * @offset: in the segment
  * @length: bytes
- * @access: RMPOOL_ACCESS_REMOTE_*
+ * @access: RMPOOL_ACCESS_REMOTE_*, as it was told last (READ_ONCE/WRITE_ONCE)
  * @iova: device address of the first byte there
  * @iova_base: device address of the first chunk there
  * @chunk_shift: chunk of device address x: (x - iova_base) >> chunk_shift
  * @nr_chunks: how many
  * @revoked: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @stale: neither, but it stays: its owner let go of the memory (likewise)
+ * @next: the same region with other keys, which took its place in the cache, or NULL;
+ *	set once (acquire/release). Referenced: what uses this one may go over to it
  * @rkeys: its keys, or NULL: not reachable; see rmp_rregion_remote()
  * @released: see @ref
  * @owner: for @released
@@ -65,6 +67,7 @@ struct rmp_rregion {
 	u32 nr_chunks;
 	bool revoked;
 	bool stale;
+	struct rmp_rregion *next;
 	struct rmp_rkeys __rcu *rkeys;
 	void (*released)(struct rmp_rregion *rr);
 	void *owner;
@@ -84,6 +87,7 @@ struct rmp_rregion {
  * @cur: region whose runs are coming in, or NULL
  * @cur_new: whether it is not in @tree and @by_id yet
  * @cur_stale: whether it is told to be stale
+ * @cur_access: what it is told to allow
  * @cur_keys: its keys so far, or NULL
  * @cur_filled: keys there are of the last device in @cur_keys
  */
@@ -99,6 +103,7 @@ struct rmp_keycache {
 	struct rmp_rregion *cur;
 	bool cur_new;
 	bool cur_stale;
+	u32 cur_access;
 	struct rmp_rkeys *cur_keys;
 	u32 cur_filled;
 };
@@ -122,8 +127,8 @@ void rmp_keycache_begin(struct rmp_keycache *kc);
  * another, by device and chunk, both upwards, so a region is complete when a
  * run of another region, or the end, follows: call rmp_keycache_commit() at the
  * end of the walk. When a later walk tells of a known region again, its keys
- * are replaced by those told then (devices come and go), and it may have become
- * stale, for good; all else must be as it was.
+ * are replaced by those told then (devices come and go), it may allow something else,
+ * and it may have become stale, for good; all else must be as it was.
  *
  * -EBADMSG (contradicts what is known, overlaps another region, bad geometry),
  * -ENOSPC (too many keys or regions), -ENOMEM. The cache stays usable, the
@@ -135,6 +140,11 @@ int rmp_keycache_commit(struct rmp_keycache *kc);
  * reference (give it back with rmp_rregion_put()), or NULL. Sleeps.
  */
 struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id);
+/* The keys of one region are void: a new object takes its place, without keys until they
+ * are told anew. Returns the old one with the cache's reference, or NULL when there is
+ * none, or ERR_PTR(-ENOMEM). Sleeps.
+ */
+struct rmp_rregion *rmp_keycache_renew(struct rmp_keycache *kc, u64 id);
 /* Device @device of the peer is gone: nothing is reached through it until its
  * keys are told anew.
  */
@@ -153,6 +163,7 @@ bool rmp_keycache_idle(struct rmp_keycache *kc);
  */
 struct rmp_rregion *rmp_keycache_find(struct rmp_keycache *kc, u64 offset,
 				      u64 length, u32 access);
+void rmp_rregion_hold(struct rmp_rregion *rr);
 void rmp_rregion_put(struct rmp_rregion *rr);
 /* Frees after a grace period; nobody may hold a reference. Any context. */
 void rmp_rregion_free(struct rmp_rregion *rr);

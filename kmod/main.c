@@ -16,7 +16,10 @@
 #include "export.h"
 #include "flow.h"
 #include "netlink.h"
+#include "rekey.h"
+#include "repeat.h"
 #include "segment.h"
+#include "staging.h"
 
 struct workqueue_struct *rmp_wq;
 struct workqueue_struct *rmp_peers_wq;
@@ -57,7 +60,9 @@ static const struct rmp_device_ops device_ops = {
 static const struct rmp_segment_ops segment_ops = {
 	.changed = rmp_export_changed,
 	.revoke = rmp_export_revoke,
+	.rekey = rmp_export_rekey,
 	.event = rmp_netlink_segment_event,
+	.reach = rmp_segment_reach,
 };
 
 static const struct rmp_region_ops region_ops = {
@@ -70,8 +75,11 @@ static const struct rmp_peer_ops peer_ops = {
 	.flow_kick = rmp_flow_kick,
 	.qp_create = rmp_qp_create,
 	.qp_start = rmp_qp_start,
+	.qp_drain = rmp_qp_drain,
 	.qp_destroy = rmp_qp_destroy,
+	.qp_fenced = rmp_hold_fenced,
 	.event = rmp_netlink_peer_event,
+	.group_gone = rmp_region_group_gone,
 };
 
 static void peers_exit(void)
@@ -102,12 +110,18 @@ static int __init rmp_init(void)
 	ret = rmp_region_init(&region_ops);
 	if (ret)
 		goto segment;
-	ret = rmp_transfer_init();
+	ret = rmp_rekey_init();
 	if (ret)
 		goto region;
-	ret = rmp_peer_init(&peer_ops);
+	ret = rmp_transfer_init();
+	if (ret)
+		goto rekey;
+	ret = rmp_staging_init();
 	if (ret)
 		goto transfer;
+	ret = rmp_peer_init(&peer_ops);
+	if (ret)
+		goto staging;
 	ret = rmp_device_init(&device_ops);
 	if (ret)
 		goto peer;
@@ -126,8 +140,12 @@ device:
 	rmp_device_exit();
 peer:
 	peers_exit();
+staging:
+	rmp_staging_exit();
 transfer:
 	rmp_transfer_exit();
+rekey:
+	rmp_rekey_exit();
 region:
 	rmp_region_exit();
 segment:
@@ -143,9 +161,12 @@ static void __exit rmp_exit(void)
 {
 	rmp_netlink_exit();
 	rmp_chardev_exit();
+	/* Before devices, which it is mapped on. */
+	rmp_staging_exit();
 	peers_exit();
 	rmp_device_exit();
 	rmp_transfer_exit();
+	rmp_rekey_exit();
 	rmp_region_exit();
 	rmp_segment_exit();
 	destroy_workqueue(rmp_peers_wq);

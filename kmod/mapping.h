@@ -5,6 +5,7 @@
 #include <linux/dma-direction.h>
 #include <linux/list.h>
 #include <linux/scatterlist.h>
+#include "domain.h"
 #include "region.h"
 
 /* Part of the region room. */
@@ -29,12 +30,15 @@ struct rmp_chunk {
 };
 
 /**
- * struct rmp_mapping - a region on one device, or those chunks of it that found
- * room there
+ * struct rmp_mapping - a region on one device for one trust group, or those chunks of it
+ * that found room there
  * @dev: referenced
+ * @domain: of that device, for the group; used
  * @region: referenced only while @node is in a list
  * @node: used by attach.c
  * @rcu: freed after a grace period
+ * @users: its maker, and each slice that uses it where keys may be replaced; freed with
+ *	the last (chunk.c)
  * @access: IB_ACCESS_* of the MRs
  * @dir: of DMA
  * @attrs: of DMA
@@ -50,9 +54,11 @@ struct rmp_chunk {
  */
 struct rmp_mapping {
 	struct rmp_device *dev;
+	struct rmp_domain *domain;
 	struct rmp_region *region;
 	struct list_head node;
 	struct rcu_head rcu;
+	atomic_t users;
 	int access;
 	enum dma_data_direction dir;
 	unsigned long attrs;
@@ -70,11 +76,33 @@ struct rmp_fit;
 unsigned long rmp_fit_add_pages(struct rmp_fit *fit, struct page **pages,
 				unsigned long nr);
 
+/**
+ * struct rmp_maps - the mappings of a region for a trust group but the default one
+ * @next: those of another group
+ * @group: index of the group
+ * @wanted: somebody of the group needs the region; under rmp_maps_lock()
+ * @maps: as &struct rmp_region.maps
+ *
+ * Once a region has one it stays, as a place, until the region goes.
+ */
+struct rmp_maps {
+	struct rmp_maps *next;
+	u32 group;
+	bool wanted;
+	struct rmp_mapping *maps[RMP_DEVICES_MAX];
+};
+
+/* chunk.c: the place for a group, or NULL. Any context. */
+struct rmp_maps *rmp_region_others(const struct rmp_region *region, u32 group);
+/* Likewise: the mappings for a group, by device slot, or NULL; never for the default one. */
+struct rmp_mapping **rmp_region_maps(const struct rmp_region *region, u32 group);
+
 /* An empty one for a region that was cut. -EOPNOTSUPP, with @error, when the device
- * cannot reach the dma-buf; -EINTR, -ENOMEM. Sleeps.
+ * cannot reach the dma-buf; -EINTR, -ENOENT (the group has no peer), -ENOMEM, or what the
+ * device says. Sleeps.
  */
 struct rmp_mapping *rmp_mapping_alloc(struct rmp_region *region,
-				      struct rmp_device *dev,
+				      struct rmp_device *dev, u32 group,
 				      struct rmpool_error *error);
 /* Takes room for one chunk, or for all at once. -ENOMEM with the limit in @error;
  * -E2BIG: a chunk has more pages than the device can take in one MR. May sleep.

@@ -67,6 +67,30 @@ static int rmp_nl_get_name(struct genl_info *info, int attr,
 	return 0;
 }
 
+/* "@" and the name of a group stand for it among names of peers (rights.c). */
+static int rmp_nl_get_peer_name(struct genl_info *info, char name[RMPOOL_NAME_MAX])
+{
+	int err = rmp_nl_get_name(info, RMPOOL_A_PEER_NAME, name);
+
+	if (err || *name != '@')
+		return err;
+	return rmp_nl_error(info, RMPOOL_A_PEER_NAME, -EINVAL,
+			    "the name of a peer does not begin with @");
+}
+
+static int rmp_nl_get_group(struct genl_info *info, char name[RMPOOL_NAME_MAX])
+{
+	if (!info->attrs[RMPOOL_A_PEER_GROUP]) {
+		strscpy_pad(name, RMP_GROUP_DEFAULT_NAME, RMPOOL_NAME_MAX);
+		return 0;
+	}
+	if (rmp_nl_get_name(info, RMPOOL_A_PEER_GROUP, name) || *name == '@' ||
+	    strlen(name) > RMPOOL_NAME_MAX - 2)
+		return rmp_nl_error(info, RMPOOL_A_PEER_GROUP, -EINVAL,
+			"a trust group is 1 to 62 letters, digits or ._:@-, the first no @");
+	return 0;
+}
+
 static int rmp_nl_get_endpoint(struct genl_info *info, int attr,
 			       struct sockaddr_storage *addr)
 {
@@ -182,8 +206,8 @@ static int rmp_nl_node_set(struct sk_buff *request, struct genl_info *info)
 
 static int rmp_nl_peer_add(struct sk_buff *request, struct genl_info *info)
 {
+	char name[RMPOOL_NAME_MAX], group[RMPOOL_NAME_MAX];
 	struct sockaddr_storage addr;
-	char name[RMPOOL_NAME_MAX];
 	int err;
 
 	if (GENL_REQ_ATTR_CHECK(info, RMPOOL_A_PEER_NAME) ||
@@ -191,11 +215,15 @@ static int rmp_nl_peer_add(struct sk_buff *request, struct genl_info *info)
 		GENL_SET_ERR_MSG(info, "a peer needs a name and an endpoint");
 		return -EINVAL;
 	}
-	err = rmp_nl_get_name(info, RMPOOL_A_PEER_NAME, name) ?:
+	err = rmp_nl_get_peer_name(info, name) ?:
 	      rmp_nl_get_endpoint(info, RMPOOL_A_PEER_ENDPOINT, &addr) ?:
-	      rmp_peer_add(name, &addr);
+	      rmp_nl_get_group(info, group) ?:
+	      rmp_peer_add(name, &addr, group);
 	if (err == -EEXIST)
 		GENL_SET_ERR_MSG(info, "a peer with that name or endpoint is in the table");
+	else if (err == -ENOSPC)
+		rmp_nl_error(info, RMPOOL_A_PEER_GROUP, err,
+			     "there are 16 trust groups, and there can be no more at a time");
 	return err;
 }
 
@@ -357,6 +385,13 @@ static int rmp_nl_segment_one(struct rmp_segment *segment, void *arg)
 	return err;
 }
 
+static int rmp_nl_segment_start(struct netlink_callback *cb)
+{
+	/* A segment is one message, so a buffer must hold the largest. */
+	cb->min_dump_alloc = rmp_nl_segment_size(RMPOOL_ALLOW_MAX);
+	return rmp_nl_owner_start(cb);
+}
+
 static int rmp_nl_segment_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct rmp_nl_owner_dump *dump = (void *)cb->ctx;
@@ -494,7 +529,9 @@ void rmp_netlink_segment_event(struct rmp_segment *segment, u32 event)
 
 	if (!rmp_nl_event_begin())
 		return;
-	msg.skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	msg.skb = nlmsg_new(rmp_nl_segment_size(segment->rights ?
+						segment->rights->nr : 0),
+			    GFP_KERNEL);
 	rmp_nl_event_end(msg.skb, msg.skb ?
 			 rmp_nl_fill_segment(&msg, segment) : -ENOMEM);
 }
@@ -511,6 +548,7 @@ static const struct nla_policy rmp_nl_peer_add_policy[] = {
 	[RMPOOL_A_ALLOW_LOOPBACK] = { .type = NLA_FLAG },
 	[RMPOOL_A_PEER_NAME] = { .type = NLA_NUL_STRING, .len = RMPOOL_NAME_MAX - 1 },
 	[RMPOOL_A_PEER_ENDPOINT] = { .type = NLA_NUL_STRING, .len = RMP_ENDPOINT_MAX - 1 },
+	[RMPOOL_A_PEER_GROUP] = { .type = NLA_NUL_STRING, .len = RMPOOL_NAME_MAX - 1 },
 };
 
 static const struct nla_policy rmp_nl_peer_del_policy[] = {
@@ -556,7 +594,7 @@ static const struct genl_ops rmp_nl_ops[] = {
 	},
 	{
 		.cmd = RMPOOL_CMD_SEGMENT_GET,
-		.start = rmp_nl_owner_start,
+		.start = rmp_nl_segment_start,
 		.dumpit = rmp_nl_segment_dump,
 	},
 	{

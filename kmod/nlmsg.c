@@ -94,6 +94,20 @@ static int rmp_nl_put_cache(struct sk_buff *skb)
 			      stats.counts[RMP_CACHE_INVALIDATIONS]);
 }
 
+static int rmp_nl_put_staging(struct sk_buff *skb)
+{
+	struct rmp_staging_stats stats;
+
+	rmp_staging_totals(&stats);
+	return rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_POOL, stats.pool) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_REQUESTS,
+			      stats.counts[RMP_STAGING_REQUESTS]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_BYTES,
+			      stats.counts[RMP_STAGING_BYTES]) ?:
+	       rmp_nl_put_u64(skb, RMPOOL_A_NODE_STAGING_FALLBACKS,
+			      stats.counts[RMP_STAGING_FALLBACKS]);
+}
+
 int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 {
 	struct sk_buff *skb = msg->skb;
@@ -113,7 +127,8 @@ int rmp_nl_fill_node(const struct rmp_nl_msg *msg)
 		nla_put_u8(skb, RMPOOL_A_NODE_ACCEPT_ANY, node.accept_any) ||
 		nla_put_string(skb, RMPOOL_A_NODE_VERSION, RMPOOL_VERSION) ||
 		nla_put_u32(skb, RMPOOL_A_NODE_ABI, RMPOOL_ABI_VERSION) ||
-		rmp_nl_put_cache(skb));
+		rmp_nl_put_cache(skb) ||
+		rmp_nl_put_staging(skb));
 }
 
 int rmp_nl_fill_device(const struct rmp_nl_msg *msg, struct rmp_device *dev,
@@ -173,7 +188,7 @@ size_t rmp_nl_peer_size(u32 nr_rails)
 		      2 * nla_total_size(RMP_ENDPOINT_MAX) +
 		      5 * nla_total_size_64bit(sizeof(u64));
 	size_t peer = 4 * nla_total_size(sizeof(u32)) + /* with the event */
-		      2 * nla_total_size(RMPOOL_NAME_MAX) +
+		      3 * nla_total_size(RMPOOL_NAME_MAX) +
 		      nla_total_size(RMP_ENDPOINT_MAX) +
 		      nla_total_size(sizeof_field(struct rmp_peer_info, uuid)) +
 		      nla_total_size(0);
@@ -225,10 +240,50 @@ int rmp_nl_fill_peer(const struct rmp_nl_msg *msg,
 	       nla_put_s32(skb, RMPOOL_A_PEER_ERROR, info->error) ||
 	       (info->dynamic && nla_put_flag(skb, RMPOOL_A_PEER_DYNAMIC)) ||
 	       rmp_nl_put_text(skb, RMPOOL_A_PEER_REMOTE_NAME,
-			       info->remote_name);
+			       info->remote_name) ||
+	       nla_put_string(skb, RMPOOL_A_PEER_GROUP, info->group);
 	for (i = 0; i < info->nr_rails && !full; i++)
 		full = !rmp_nl_put_rail(skb, &info->rails[i]);
 	return rmp_nl_end(msg, hdr, full);
+}
+
+size_t rmp_nl_segment_size(u32 nr)
+{
+	size_t entry = nla_total_size(0) + nla_total_size(RMPOOL_NAME_MAX) +
+		       nla_total_size(sizeof(u32));
+	size_t segment = 5 * nla_total_size(sizeof(u32)) + /* with the event */
+			 2 * nla_total_size_64bit(sizeof(u64)) +
+			 nla_total_size(RMPOOL_NAME_MAX) + nla_total_size(0);
+
+	return nlmsg_total_size(genlmsg_total_size(segment + nr * entry));
+}
+
+static bool rmp_nl_put_right(struct sk_buff *skb, const struct rmp_right *right)
+{
+	struct nlattr *nest = nla_nest_start(skb, RMPOOL_A_SEGMENT_ALLOW);
+
+	if (!nest ||
+	    nla_put_string(skb, RMPOOL_A_ALLOW_PEER, right->peer) ||
+	    nla_put_u32(skb, RMPOOL_A_ALLOW_ACCESS, right->access))
+		return false;
+	nla_nest_end(skb, nest);
+	return true;
+}
+
+/* Who may open it; nothing at all: everybody. */
+static bool rmp_nl_put_rights(struct sk_buff *skb, const struct rmp_rights *rights)
+{
+	u32 i;
+
+	if (!rights)
+		return true;
+	if (nla_put_flag(skb, RMPOOL_A_SEGMENT_RESTRICTED))
+		return false;
+	for (i = 0; i < rights->nr; i++) {
+		if (!rmp_nl_put_right(skb, &rights->of[i]))
+			return false;
+	}
+	return true;
 }
 
 int rmp_nl_fill_segment(const struct rmp_nl_msg *msg,
@@ -248,6 +303,7 @@ int rmp_nl_fill_segment(const struct rmp_nl_msg *msg,
 		nla_put_u32(skb, RMPOOL_A_SEGMENT_REGIONS,
 			    segment->nr_regions) ||
 		rmp_nl_put_u64(skb, RMPOOL_A_SEGMENT_SIZE, segment->size) ||
+		!rmp_nl_put_rights(skb, segment->rights) ||
 		rmp_nl_put_owner(skb, segment->pid, segment->uid));
 }
 

@@ -41,6 +41,8 @@ int rmp_nl_fill_segment(const struct rmp_nl_msg *msg,
 int rmp_nl_fill_region(const struct rmp_nl_msg *msg,
 		       const struct rmp_region *region);
 
+/* Size of a message for a segment that @nr peers are allowed to open, at most. */
+size_t rmp_nl_segment_size(u32 nr);
 /* Size of a message for a peer with @nr_rails rails, at most. */
 size_t rmp_nl_peer_size(u32 nr_rails);
 

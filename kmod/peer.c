@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The peer table: which nodes this one talks to and lets in.
+ * The peer table: which nodes this one talks to and lets in, and in which trust group each
+ * is, for as long as there is anything of it.
  *
  * Locking: rmp_peers_lock (mutex) guards the list, which is kept in order of
  * name; what is in a peer is guarded as session.h says. A peer leaves the list
@@ -33,6 +34,13 @@ static DECLARE_WAIT_QUEUE_HEAD(rmp_peers_wait);
 
 /* --------------------------------------------------------------- life cycle */
 
+/* Nothing of it is left that regions are mapped for. */
+static void peer_leave_group(struct rmp_peer *peer)
+{
+	if (rmp_group_leave(peer->group))
+		rmp_peer_ops->group_gone(peer->group);
+}
+
 static void peer_free_work(struct work_struct *work)
 {
 	struct rmp_peer *peer = container_of(work, struct rmp_peer, free_work);
@@ -40,6 +48,7 @@ static void peer_free_work(struct work_struct *work)
 	/* Kicked by somebody who held a reference, it has nothing to do. */
 	cancel_delayed_work_sync(&peer->work);
 	rmp_peer_ops->flow_destroy(peer->flow);
+	peer_leave_group(peer);
 	mutex_destroy(&peer->lock);
 	mutex_destroy(&peer->rseg_lock);
 	kfree(peer);
@@ -72,6 +81,11 @@ void rmp_peer_kick(struct rmp_peer *peer)
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer)
 {
 	return peer->flow;
+}
+
+u32 rmp_peer_group(const struct rmp_peer *peer)
+{
+	return peer->group;
 }
 
 void rmp_peer_set_state(struct rmp_peer *peer, u32 state)
@@ -135,13 +149,21 @@ static void peer_closing_work(struct work_struct *work)
 }
 
 static struct rmp_peer *peer_alloc(const char *name,
-				   const struct sockaddr_storage *addr)
+				   const struct sockaddr_storage *addr,
+				   const char *group)
 {
 	struct rmp_peer *peer;
+	int ret;
 
 	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
 	if (!peer)
 		return ERR_PTR(-ENOMEM);
+	ret = rmp_group_join(group ?: RMP_GROUP_DEFAULT_NAME);
+	if (ret < 0) {
+		kfree(peer);
+		return ERR_PTR(ret);
+	}
+	peer->group = ret;
 	kref_init(&peer->ref);
 	strscpy(peer->name, name, sizeof(peer->name));
 	peer->addr = *addr;
@@ -157,6 +179,7 @@ static struct rmp_peer *peer_alloc(const char *name,
 	peer->seen = jiffies;
 	peer->flow = rmp_peer_ops->flow_create(peer);
 	if (IS_ERR_OR_NULL(peer->flow)) {
+		peer_leave_group(peer);
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -199,12 +222,12 @@ static void peer_take(struct rmp_peer *peer)
 
 static struct rmp_peer *peer_add(const char *name,
 				 const struct sockaddr_storage *addr,
-				 bool dynamic)
+				 const char *group, bool dynamic)
 {
 	struct rmp_peer *peer;
 	int ret;
 
-	peer = peer_alloc(name, addr);
+	peer = peer_alloc(name, addr, group);
 	if (IS_ERR(peer))
 		return peer;
 	peer->dynamic = dynamic;
@@ -221,11 +244,12 @@ static struct rmp_peer *peer_add(const char *name,
 	return peer;
 }
 
-int rmp_peer_add(const char *name, const struct sockaddr_storage *addr)
+int rmp_peer_add(const char *name, const struct sockaddr_storage *addr,
+		 const char *group)
 {
 	struct rmp_peer *peer;
 
-	peer = peer_add(name, addr, false);
+	peer = peer_add(name, addr, group, false);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	rmp_peer_put(peer);
@@ -311,7 +335,7 @@ static struct rmp_peer *peer_add_dynamic(const struct sockaddr_storage *addr)
 	if (rmp_endpoint_format_host(name, sizeof(name), addr) < 0 ||
 	    !rmp_name_valid(name))
 		return ERR_PTR(-EINVAL);
-	return peer_add(name, &endpoint, true);
+	return peer_add(name, &endpoint, NULL, true);
 }
 
 static struct rmp_peer *peer_find_host(const struct sockaddr_storage *addr)
@@ -540,6 +564,7 @@ static void peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
 	strscpy(info->name, peer->name, sizeof(info->name));
 	strscpy(info->remote_name, peer->remote_name,
 		sizeof(info->remote_name));
+	strscpy(info->group, rmp_group_name(peer->group), sizeof(info->group));
 	info->addr = peer->addr;
 	info->state = peer->state;
 	info->dynamic = peer->dynamic;

@@ -7,6 +7,7 @@
 #include <linux/rmpool_netlink.h>
 #include "cm.h"
 #include "endpoint.h"
+#include "group.h"
 #include "keycache.h"
 
 struct rmp_flow;
@@ -70,9 +71,15 @@ struct rmp_rail {
  * @qp_create: an object with an initialised &struct rmp_conn whose setup makes
  *	a data QP for @rail; not connected yet
  * @qp_start: it is connected: post on it. Must not wait.
- * @qp_destroy: post no more, disconnect, wait for all work requests, free. Also
- *	for one that was never started.
+ * @qp_drain: post no more, disconnect, wait for all work requests. Also for one that
+ *	was never started. What it carried and did not move is kept, to be posted again.
+ *	After that no packet of the peer is taken by it
+ * @qp_destroy: after that: free
+ * @qp_fenced: no packet of a queue pair that is, or was, known by @fence of its
+ *	connection can write at the peer any more. The peer says so, of any number
  * @event: the peer is new, has changed its state, or is gone
+ * @group_gone: the last peer of a trust group is gone, and all that it used; the use of the
+ *	group that rmp_group_leave() left is to be given back
  */
 struct rmp_peer_ops {
 	struct rmp_flow *(*flow_create)(struct rmp_peer *peer);
@@ -80,8 +87,11 @@ struct rmp_peer_ops {
 	void (*flow_kick)(struct rmp_flow *flow);
 	struct rmp_conn *(*qp_create)(struct rmp_rail *rail, u32 index);
 	void (*qp_start)(struct rmp_conn *conn);
+	void (*qp_drain)(struct rmp_conn *conn);
 	void (*qp_destroy)(struct rmp_conn *conn);
+	void (*qp_fenced)(struct rmp_flow *flow, u32 fence);
 	void (*event)(struct rmp_peer *peer, u32 event);
+	void (*group_gone)(u32 group);
 };
 
 /* By the data rooms, any context: a queue pair of @rail failed; it will be
@@ -93,14 +103,19 @@ int rmp_peer_init(const struct rmp_peer_ops *ops);
 /* Says good-bye to all peers and closes everything. */
 void rmp_peer_exit(void);
 
-/* The peer table. @dynamic: made for an unknown peer under accept=any. */
-int rmp_peer_add(const char *name, const struct sockaddr_storage *addr);
+/* The peer table. @group: name of its trust group, which is made if there is none; NULL: the
+ * default one. -EEXIST, -ENOSPC (too many groups), -ENOMEM.
+ */
+int rmp_peer_add(const char *name, const struct sockaddr_storage *addr,
+		 const char *group);
 /* Waits until its connections are closed; a signal ends that (-EINTR). */
 int rmp_peer_del(const char *name);
 struct rmp_peer *rmp_peer_find(const char *name);
 void rmp_peer_hold(struct rmp_peer *peer);
 void rmp_peer_put(struct rmp_peer *peer);
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer);
+/* Index of its trust group. */
+u32 rmp_peer_group(const struct rmp_peer *peer);
 u32 rmp_peer_count(void);
 /* What waits in the flow of any peer is looked at again: regions of this node can be
  * reached through other devices than before, or it is known what they are.
@@ -113,6 +128,7 @@ void rmp_peer_kick_flows(void);
 struct rmp_peer_info {
 	char name[RMPOOL_NAME_MAX];
 	char remote_name[RMPOOL_NAME_MAX];
+	char group[RMPOOL_NAME_MAX];
 	struct sockaddr_storage addr;
 	u32 state;			/* enum rmpool_peer_state */
 	bool dynamic;

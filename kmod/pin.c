@@ -11,8 +11,8 @@
 #include "compat.h"
 #include "pin.h"
 
-/* Pages of one step: tens of microseconds. */
-#define RMP_PIN_STEP	256UL
+/* Pages of one step, as many as the kernel takes for ibv_reg_mr(): tens of microseconds. */
+#define RMP_PIN_STEP	512UL
 
 int rmp_pin(unsigned long addr, unsigned long nr, bool write,
 	    struct page **pages, unsigned long *pinned, u64 *bad)

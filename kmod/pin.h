@@ -9,6 +9,8 @@
 /* What a user has pinned; NULL: no memory. One for all who ask for the same. */
 struct rmp_user *rmp_user_get(kuid_t uid);
 void rmp_user_put(struct rmp_user *user);
+/* Pieces for copies that a user has, under the lock of staging.c. */
+u32 *rmp_user_staged(struct rmp_user *user);
 
 /* Charges @nr pages to the user and the node and, if @memlock, to the owner's
  * RLIMIT_MEMLOCK; all or nothing. -ENOMEM with the limit in @error.

@@ -8,20 +8,22 @@
  * of the send queue. Only the last of a chain and every 16th are signalled: a
  * completion stands for all posted before it. On an error the rest come back
  * one by one, flushed; the queue pair is taken out of the schedule at the first
- * of them and destroyed by the owner of the rail.
+ * of them and destroyed by the owner of the rail. What they carried is kept to be
+ * posted again (repeat.c).
  *
  * Context: posting from process context and from the completion handler
  * (softirq). post_lock and flow->lock disable bottom halves, which soft-RoCE on
  * 6.1 also needs to run its transmit tasklet at once.
  *
- * Lifetime: made by rmp_qp_create(), destroyed by rmp_qp_destroy(), which takes
- * it out of the schedule, waits for those who are about to post, disconnects,
- * drains (every slice ends), and frees. A turn that has put slices on the chain
- * holds a reference until they are posted.
+ * Lifetime: made by rmp_qp_create(), ended by rmp_qp_drain(), which takes it out
+ * of the schedule, waits for those who are about to post, disconnects and drains
+ * (every slice ends), and freed by rmp_qp_destroy(). A turn that has put slices on
+ * the chain holds a reference until they are posted.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
-#include "flow.h"
+#include "domain.h"
+#include "repeat.h"
 
 static unsigned int rmp_qp_depth = 128;
 module_param_named(qp_depth, rmp_qp_depth, uint, 0444);
@@ -198,7 +200,13 @@ static int qp_setup(struct rmp_conn *conn)
 		return -ENODEV;
 	qp->max_slice = min_t(u32, clamp(rmp_max_slice, 4096U, 1U << 30),
 			      port.max_msg);
-	return rmp_conn_create_qp(conn, conn->dev->data_pd, qp->s.depth, 0,
+	qp->domain = rmp_domain_get(conn->dev, qp->flow->group);
+	if (IS_ERR(qp->domain)) {
+		ret = PTR_ERR(qp->domain);
+		qp->domain = NULL;
+		return ret;
+	}
+	return rmp_conn_create_qp(conn, qp->domain->pd, qp->s.depth, 0,
 				  IB_POLL_SOFTIRQ, qp->index);
 }
 
@@ -250,6 +258,11 @@ struct rmp_conn *rmp_qp_create(struct rmp_rail *rail, u32 index)
 	}
 	rmp_conn_init(&qp->conn, &qp_conn_ops, IB_ACCESS_REMOTE_READ |
 					       IB_ACCESS_REMOTE_WRITE);
+	if (!rmp_hold_create(qp)) {
+		kvfree(qp->slices);
+		kfree(qp);
+		return ERR_PTR(-ENOMEM);
+	}
 	return &qp->conn;
 }
 
@@ -270,19 +283,30 @@ void rmp_qp_start(struct rmp_conn *conn)
 	spin_unlock_bh(&flow->lock);
 }
 
-void rmp_qp_destroy(struct rmp_conn *conn)
+void rmp_qp_drain(struct rmp_conn *conn)
 {
 	struct rmp_qp *qp = to_qp(conn);
 
 	qp_stop(qp);
 	qp_put(qp);
 	wait_for_completion(&qp->unused);
-	rmp_conn_destroy(conn);
+	rmp_conn_drain(conn);
 	/* Nothing should be left; if a driver lost a completion, it ends here. */
 	while (!list_empty(&qp->posted)) {
 		rmp_flow_slices_failed(qp, &qp->posted, IB_WC_WR_FLUSH_ERR);
 		cond_resched();
 	}
+	/* Before it is destroyed, which may take a driver long. */
+	rmp_hold_drained(qp);
+}
+
+void rmp_qp_destroy(struct rmp_conn *conn)
+{
+	struct rmp_qp *qp = to_qp(conn);
+
+	rmp_conn_destroy(conn);
+	if (qp->domain)
+		rmp_domain_put(qp->domain);
 	kvfree(qp->slices);
 	kfree(qp);
 }

@@ -8,11 +8,14 @@
  * random bits, good for one queue pair of one rail, once; only who reads the
  * control channel knows it. When a queue pair fails, on either side, the worker
  * destroys it and tells the peer its number, whose worker does the same with the
- * other end; and the initiator connects it anew.
+ * other end (fence.c); and the initiator connects it anew. A peer that does not let go
+ * of memory loses all of them (revoke.c), and all tokens.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
- * destroyed, which happens outside of the lock.
+ * destroyed, which happens outside of the lock. Those being accepted are in
+ * s->accepting, so that who ends all of them does not miss any: the peer can use
+ * one before it is entered.
  *
  * Lifetime: a rail is referenced by the session's table and by a connection
  * being accepted on it. Its device reference goes with it, so a rail of a
@@ -144,6 +147,7 @@ static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
 
 /* The peer may not notice by itself that a queue pair of it lost its other end: what
  * the CM says goes over the rail that fails, and one that posts nothing hears nothing.
+ * This one carried nothing of ours, so no answer is needed.
  */
 static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
 			   u32 qp, const struct rmp_conn *conn)
@@ -174,13 +178,15 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	bool ok;
 
 	mutex_lock(&peer->lock);
-	ok = !s->closing && !rail->going && !rail->conns[qp] &&
+	ok = !s->closing && !s->cutting && !rail->going && !rail->conns[qp] &&
 	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
 		/* As soon as the lock is dropped, the worker may destroy it. */
 		rmp_peer_ops->qp_start(conn);
 		rails_update_state(s);
+		/* With a token that it was told after all that it has to let go of. */
+		WRITE_ONCE(s->mute, false);
 	}
 	rmp_peer_unlock(peer);
 	if (ok)
@@ -188,8 +194,11 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	return ok;
 }
 
-/* Takes queue pairs out that failed, or all of a rail that goes. */
-static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
+/* Takes queue pairs out that failed, or all of a rail that goes, and drains them. They
+ * are then in @dead, to be destroyed.
+ */
+static void rail_drain(struct rmp_session *s, struct rmp_rail *rail,
+		       struct list_head *dead)
 {
 	struct rmp_conn *gone[RMP_QPS_MAX] = {};
 	struct rmp_peer *peer = s->peer;
@@ -211,17 +220,42 @@ static void rail_sweep(struct rmp_session *s, struct rmp_rail *rail)
 	if (found)
 		rails_update_state(s);
 	rmp_peer_unlock(peer);
-	/* All of them first: to destroy one may take a driver long. */
 	for (i = 0; i < RMP_QPS_MAX; i++) {
 		if (!gone[i])
 			continue;
 		rmp_conn_disconnect(gone[i]);
-		rail_tell_lost(s, rail, i, gone[i]);
+		rmp_fence_ask(s, rail->index, i, gone[i]);
 	}
 	for (i = 0; i < RMP_QPS_MAX; i++) {
-		if (gone[i])
-			rmp_peer_ops->qp_destroy(gone[i]);
+		if (!gone[i])
+			continue;
+		rmp_fence_drain(s, gone[i]);
+		list_add_tail(&gone[i]->end_node, dead);
 	}
+}
+
+/* All rails first, since to destroy a queue pair may take a driver long: what is on
+ * others that died is drained, and asked about, before.
+ */
+static void rails_drain(struct rmp_session *s, struct list_head *dead)
+{
+	u32 i;
+
+	/* Only the worker, which this is, takes rails out of the table. */
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
+
+		if (rail)
+			rail_drain(s, rail, dead);
+	}
+}
+
+static void conns_destroy(struct list_head *dead)
+{
+	struct rmp_conn *conn, *next;
+
+	list_for_each_entry_safe(conn, next, dead, end_node)
+		rmp_peer_ops->qp_destroy(conn);
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -251,10 +285,11 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	mutex_lock(&peer->lock);
+	rmp_fence_watch(s, rail->index, conn);
 	memcpy(req.token, rail->token[qp], sizeof(req.token));
 	rail->tokens &= ~BIT(qp);
 	peer->connecting = conn;
-	if (peer->removed || READ_ONCE(s->broken))
+	if (peer->removed || READ_ONCE(s->broken) || READ_ONCE(s->overdue))
 		rmp_conn_abort(conn);
 	mutex_unlock(&peer->lock);
 
@@ -267,6 +302,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 		ret = -ECANCELED;
 	if (ret) {
 		rail_tell_lost(s, rail, qp, conn);
+		rmp_fence_drain(s, conn);
 		rmp_peer_ops->qp_destroy(conn);
 	}
 	return ret;
@@ -402,9 +438,16 @@ void rmp_rails_request(struct rmp_session *s,
 	kfree_sensitive(msg);
 }
 
+/* A queue pair that is being let in, of whoever does. */
+struct rail_accepting {
+	struct list_head node;
+	struct rmp_conn *conn;
+};
+
 /* Finds the rail that a token was given for, and uses the token up. */
 static struct rmp_rail *take_token(struct rmp_session *s,
-				   const struct rmp_wire_req *req)
+				   const struct rmp_wire_req *req,
+				   struct rail_accepting *a)
 {
 	struct rmp_peer *peer = s->peer;
 	struct rmp_rail *rail = NULL;
@@ -412,7 +455,7 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 	if (req->rail >= RMP_RAILS_MAX || req->qp >= RMP_QPS_MAX)
 		return NULL;
 	mutex_lock(&peer->lock);
-	if (!s->closing && s->rails[req->rail])
+	if (!s->closing && !s->cutting && s->rails[req->rail])
 		rail = s->rails[req->rail];
 	if (rail && (rail->going || !(rail->tokens & BIT(req->qp)) ||
 		     crypto_memneq(rail->token[req->qp], req->token,
@@ -421,40 +464,57 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 	if (rail) {
 		rail->tokens &= ~BIT(req->qp);
 		kref_get(&rail->ref);
+		list_add(&a->node, &s->accepting);
 	}
 	mutex_unlock(&peer->lock);
 	return rail;
 }
 
 static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
-			struct rmp_cm_request *req)
+			struct rmp_cm_request *req, struct rail_accepting *a)
 {
+	struct rmp_peer *peer = s->peer;
 	struct rmp_conn *conn, *old;
 	u32 qp = req->req.qp;
 	int ret;
 
 	/* The initiator knows that the old one is dead; make room. */
-	mutex_lock(&s->peer->lock);
+	mutex_lock(&peer->lock);
 	old = rail->conns[qp];
 	rail->conns[qp] = NULL;
-	mutex_unlock(&s->peer->lock);
-	if (old)
+	mutex_unlock(&peer->lock);
+	if (old) {
+		rmp_conn_disconnect(old);
+		rmp_fence_ask(s, rail->index, qp, old);
+		rmp_fence_drain(s, old);
 		rmp_peer_ops->qp_destroy(old);
+	}
 
 	conn = rmp_peer_ops->qp_create(rail, qp);
 	if (IS_ERR(conn)) {
 		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
 		return;
 	}
+	mutex_lock(&peer->lock);
+	rmp_fence_watch(s, rail->index, conn);
+	a->conn = conn;
+	if (s->closing || s->cutting)
+		rmp_conn_abort(conn);
+	mutex_unlock(&peer->lock);
 	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
+	mutex_lock(&peer->lock);
+	a->conn = NULL;
+	mutex_unlock(&peer->lock);
 	if (ret || !rail_enter(s, rail, qp, conn)) {
 		rail_tell_lost(s, rail, qp, conn);
+		rmp_fence_drain(s, conn);
 		rmp_peer_ops->qp_destroy(conn);
 	}
 }
 
 void rmp_rails_incoming(struct rmp_cm_request *req)
 {
+	struct rail_accepting a = {};
 	struct rmp_session *s = NULL;
 	struct rmp_rail *rail = NULL;
 	struct rmp_peer *peer;
@@ -466,12 +526,17 @@ void rmp_rails_incoming(struct rmp_cm_request *req)
 		rmp_cm_reject(req, RMP_REJECT_NO_PEER, false);
 		goto out;
 	}
-	rail = take_token(s, &req->req);
+	rail = take_token(s, &req->req, &a);
 	if (!rail) {
 		rmp_cm_reject(req, RMP_REJECT_TOKEN, false);
 		goto out;
 	}
-	rail_accept(s, rail, req);
+	rail_accept(s, rail, req, &a);
+	mutex_lock(&peer->lock);
+	list_del(&a.node);
+	mutex_unlock(&peer->lock);
+	/* Who ends all of them waits for this one. */
+	wake_up_all(&peer->wait);
 	rail_put(rail);
 out:
 	if (s)
@@ -576,31 +641,45 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	return found;
 }
 
+/* They have no queue pair any more. */
+static void rails_remove(struct rmp_session *s, u32 mask)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rail *rail;
+	u32 i;
+
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (!(mask & BIT(i)))
+			continue;
+		mutex_lock(&peer->lock);
+		rail = s->rails[i];
+		s->rails[i] = NULL;
+		s->pair_again = true;
+		mutex_unlock(&peer->lock);
+		if (rail)
+			rail_put(rail);
+	}
+}
+
 /* Only the worker takes rails out of the table, so it may walk it unlocked. */
 unsigned long rmp_rails_maintain(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 	unsigned long next = 0, t;
+	u32 i, n, going = 0;
 	bool failed = false;
-	u32 i, n;
+	LIST_HEAD(dead);
 
+	/* Before: only what is drained as one that goes has no queue pair. */
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
-		bool going;
 
-		if (!rail)
-			continue;
-		/* Before: only what is swept as one that goes has no queue pair. */
-		going = READ_ONCE(rail->going);
-		rail_sweep(s, rail);
-		if (!going)
-			continue;
-		mutex_lock(&peer->lock);
-		s->rails[i] = NULL;
-		s->pair_again = true;
-		mutex_unlock(&peer->lock);
-		rail_put(rail);
+		if (rail && READ_ONCE(rail->going))
+			going |= BIT(i);
 	}
+	rails_drain(s, &dead);
+	conns_destroy(&dead);
+	rails_remove(s, going);
 	if (!s->initiator)
 		return 0;
 
@@ -627,37 +706,79 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	return next;
 }
 
-void rmp_rails_destroy(struct rmp_session *s)
+/* Ends what is in flight on all queue pairs, those being let in included: all of them
+ * first, since soft-RoCE takes up to 50 s to destroy one whose packets stand in a
+ * network device that cannot send. No token is good any more.
+ */
+static void rails_disconnect(struct rmp_session *s)
 {
-	struct rmp_peer *peer = s->peer;
+	struct rail_accepting *a;
 	u32 i, q;
 
-	/* What is in flight on any of them ends now, and gives its memory back:
-	 * soft-RoCE takes up to 50 s to destroy a queue pair whose packets stand
-	 * in a network device that cannot send.
-	 */
-	mutex_lock(&peer->lock);
+	lockdep_assert_held(&s->peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
 
 		if (!rail)
 			continue;
-		rail->going = true;
+		rail->tokens = 0;
+		rail->requested = false;
 		for (q = 0; q < RMP_QPS_MAX; q++) {
-			if (rail->conns[q])
-				rmp_conn_disconnect(rail->conns[q]);
+			if (!rail->conns[q])
+				continue;
+			rmp_conn_set_lost(rail->conns[q]);
+			rmp_conn_disconnect(rail->conns[q]);
 		}
 	}
-	mutex_unlock(&peer->lock);
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		struct rmp_rail *rail = s->rails[i];
-
-		if (!rail)
-			continue;
-		rail_sweep(s, rail);
-		mutex_lock(&peer->lock);
-		s->rails[i] = NULL;
-		mutex_unlock(&peer->lock);
-		rail_put(rail);
+	list_for_each_entry(a, &s->accepting, node) {
+		if (a->conn)
+			rmp_conn_abort(a->conn);
 	}
+}
+
+/* None of them is entered any more, and no new one comes: closing, or cutting. */
+static void rails_wait_accepting(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+
+	wait_event(peer->wait, list_empty(&s->accepting));
+	mutex_lock(&peer->lock);
+	s->cutting = false;
+	mutex_unlock(&peer->lock);
+}
+
+void rmp_rails_cut(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	LIST_HEAD(dead);
+
+	mutex_lock(&peer->lock);
+	s->cutting = true;
+	rails_disconnect(s);
+	mutex_unlock(&peer->lock);
+	rails_drain(s, &dead);
+	conns_destroy(&dead);
+	rails_wait_accepting(s);
+}
+
+void rmp_rails_close(struct rmp_session *s, struct list_head *dead)
+{
+	struct rmp_peer *peer = s->peer;
+	u32 i;
+
+	mutex_lock(&peer->lock);
+	for (i = 0; i < RMP_RAILS_MAX; i++) {
+		if (s->rails[i])
+			s->rails[i]->going = true;
+	}
+	rails_disconnect(s);
+	mutex_unlock(&peer->lock);
+	rails_drain(s, dead);
+}
+
+void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead)
+{
+	conns_destroy(dead);
+	rails_remove(s, ~0U);
+	rails_wait_accepting(s);
 }

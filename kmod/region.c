@@ -9,13 +9,15 @@
  * moved. Of a dma-buf, the pages are its exporter's, who pins them (dmabuf.c). It
  * ends the other way round: not found any more, taken out of its segment, its keys
  * revoked at the peers, and, when the last reference is gone, unmapped (which
- * waits until no device can reach it), unpinned and uncharged.
+ * waits until no device can reach it), unpinned and uncharged. Who unregisters it only
+ * waits for that: if he is killed, all of it happens as well.
  *
  * What cache.c has made for requests are regions as well, which their owner cannot name.
  *
  * Lifetime: one reference belongs to the file (from the moment the region is
  * findable; to rmp_region_add() before), one to each request in flight, short
- * ones to walkers. The last may be dropped in any context: it queues
+ * ones to walkers, and one to a revocation (segment.c) that peers have not
+ * answered yet. The last may be dropped in any context: it queues
  * rmp_region_release() on a queue of its own, so that it is never behind work
  * items that wait for it. A region holds its segment and may use its
  * struct rmp_memory, which outlives its regions.
@@ -37,6 +39,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include <linux/wait_bit.h>
 #include "attach.h"
 #include "dmabuf.h"
@@ -74,10 +77,13 @@ static void rmp_region_release(struct work_struct *work)
 			  region->access & (RMPOOL_ACCESS_LOCAL_WRITE |
 					    RMPOOL_ACCESS_REMOTE_WRITE));
 		rmp_dmabuf_put(region);
+		vfree(region->own);
 	}
 	kvfree(region->pages);
-	rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
-	atomic64_sub(region->nr_pages, &mem->pinned_pages);
+	if (!region->own) {
+		rmp_uncharge(mem, region->nr_pages, !region->dmabuf);
+		atomic64_sub(region->nr_pages, &mem->pinned_pages);
+	}
 	if (region->segment)
 		rmp_segment_put(region->segment);
 	rmp_cache_released(region);
@@ -179,6 +185,22 @@ static int rmp_region_check(const struct rmpool_region_add *arg,
 	return 0;
 }
 
+/* Nothing yet but an id, which is not in the table; the reference is the caller's. */
+static struct rmp_region *rmp_region_new(struct rmp_memory *mem)
+{
+	struct rmp_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+
+	if (!region)
+		return NULL;
+	kref_init(&region->ref);
+	INIT_WORK(&region->release, rmp_region_release);
+	INIT_LIST_HEAD(&region->revoke_node);
+	INIT_LIST_HEAD(&region->cache_node);
+	region->id = atomic64_inc_return(&rmp_last_id);
+	region->mem = mem;
+	return region;
+}
+
 /* Charged, and known by id; the reference is the caller's. */
 static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 					    const struct rmpool_region_add *arg,
@@ -188,15 +210,9 @@ static struct rmp_region *rmp_region_create(struct rmp_memory *mem,
 	struct rmp_region *region;
 	int err;
 
-	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	region = rmp_region_new(mem);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-
-	kref_init(&region->ref);
-	INIT_WORK(&region->release, rmp_region_release);
-	INIT_LIST_HEAD(&region->cache_node);
-	region->id = atomic64_inc_return(&rmp_last_id);
-	region->mem = mem;
 	region->addr = arg->addr;
 	region->length = arg->length;
 	region->access = arg->access;
@@ -240,6 +256,25 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Into its segment, when it is mapped for all groups that have that open. */
+static int rmp_region_insert(struct rmp_region *region, u64 *offset)
+{
+	struct rmp_segment *segment = region->segment;
+	bool any = false;
+	u32 missing;
+	int err;
+
+	do {
+		missing = READ_ONCE(segment->groups) & ~region->groups;
+		err = rmp_region_reach_many(region, missing, &any);
+		if (err)
+			return err;
+		region->groups |= missing;
+		err = rmp_segment_insert(segment, region, offset);
+	} while (err == -EAGAIN);
+	return err;
+}
+
 /* Peers learn of it, then requests find it. The handle is reserved already. */
 static int rmp_region_publish(struct rmp_region *region, u32 handle,
 			      struct rmpool_region_add *arg)
@@ -248,7 +283,7 @@ static int rmp_region_publish(struct rmp_region *region, u32 handle,
 	int err;
 
 	if (region->segment) {
-		err = rmp_segment_insert(region->segment, region, &arg->offset);
+		err = rmp_region_insert(region, &arg->offset);
 		if (err == -EEXIST)
 			arg->error.reason = RMPOOL_REASON_OFFSET_TAKEN;
 		else if (err == -EINVAL)
@@ -354,6 +389,50 @@ struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
 	return rmp_region_make(mem, arg, NULL, true);
 }
 
+/* Not findable, so without a handle: nothing but its id refers to it. */
+struct rmp_region *rmp_region_add_own(struct rmp_memory *mem, void *base,
+				      u64 length)
+{
+	struct rmpool_error ignored = {};
+	struct rmp_region *region;
+	unsigned long i;
+	int err;
+
+	region = rmp_region_new(mem);
+	if (!region) {
+		vfree(base);
+		return ERR_PTR(-ENOMEM);
+	}
+	INIT_LIST_HEAD(&region->watch_node);
+	region->own = base;
+	region->length = length;
+	region->access = RMPOOL_ACCESS_LOCAL_WRITE;
+	region->nr_pages = length >> PAGE_SHIFT;
+	atomic_inc(&mem->nr);
+
+	region->pages = kvmalloc_array(region->nr_pages, sizeof(struct page *),
+				       GFP_KERNEL);
+	for (i = 0; region->pages && i < region->nr_pages; i++)
+		region->pages[i] = vmalloc_to_page(base + (i << PAGE_SHIFT));
+	err = region->pages ? xa_insert(&rmp_regions, region->id, region, GFP_KERNEL) :
+			      -ENOMEM;
+	if (!err)
+		err = rmp_region_attach(region, &ignored);
+	if (!err)
+		return region;
+	rmp_region_del_own(region);
+	return ERR_PTR(err);
+}
+
+void rmp_region_del_own(struct rmp_region *region)
+{
+	struct rmp_memory *mem = region->mem;
+
+	WRITE_ONCE(region->dead, true);
+	rmp_region_put(region);
+	wait_var_event(mem, !atomic_read(&mem->nr));
+}
+
 void rmp_region_forget(struct rmp_region *region)
 {
 	struct rmp_memory *mem = region->mem;
@@ -380,26 +459,10 @@ static struct rmp_region *rmp_region_take(struct rmp_memory *mem, u32 handle)
 	return region;
 }
 
-/* Peers that stay silent lose: their keys end with the MRs. */
-static void rmp_revocations_wait(struct list_head *revs, unsigned long until,
-				 bool killable)
-{
-	struct rmp_revocation *rev, *next;
-	unsigned long now;
-
-	list_for_each_entry_safe(rev, next, revs, node) {
-		now = jiffies;
-		rmp_revocation_wait(rev, time_before(now, until) ?
-				    until - now : 0, killable);
-	}
-}
-
 int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
-			u32 nr, unsigned long until)
+			u32 nr)
 {
-	struct rmp_revocation *rev;
 	struct rmp_region_del *del;
-	LIST_HEAD(revs);
 	int err = 0;
 
 	if (down_write_killable(&mem->lock))
@@ -414,18 +477,11 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
 		if (!del->region)
 			continue;
 		del->id = del->region->id;
-		rev = del->region->segment ?
-		      rmp_segment_remove(del->region->segment, del->region) :
-		      NULL;
-		if (rev)
-			list_add_tail(&rev->node, &revs);
+		/* Peers that have keys keep it for a while. */
+		if (del->region->segment)
+			rmp_segment_remove(del->region->segment, del->region);
+		rmp_region_put(del->region);
 		cond_resched();
-	}
-	rmp_revocations_wait(&revs, until, true);
-
-	for (del = dels; del < dels + nr; del++) {
-		if (del->region)
-			rmp_region_put(del->region);
 	}
 	for (del = dels; del < dels + nr && !err; del++) {
 		if (del->region)
@@ -437,7 +493,7 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
 int rmp_region_del(struct rmp_memory *mem, u32 handle)
 {
 	struct rmp_region_del del = { .handle = handle };
-	int err = rmp_region_del_many(mem, &del, 1, jiffies + rmp_revoke_wait());
+	int err = rmp_region_del_many(mem, &del, 1);
 
 	return err ?: del.status;
 }
@@ -457,8 +513,7 @@ void rmp_memory_kill(struct rmp_memory *mem)
 
 void rmp_region_del_all(struct rmp_memory *mem)
 {
-	unsigned long until = jiffies + rmp_revoke_wait();
-	struct rmp_revocation *rev;
+	struct rmp_revocation *rev, *next;
 	struct rmp_region *region;
 	unsigned long handle;
 	LIST_HEAD(revs);
@@ -467,16 +522,17 @@ void rmp_region_del_all(struct rmp_memory *mem)
 	mem->tree = RB_ROOT_CACHED;
 	up_write(&mem->lock);
 
-	/* The first region of a segment takes all of them out. */
+	/* The first region of a segment finds what to wait for, for all of them. */
 	xa_for_each(&mem->handles, handle, region) {
 		WRITE_ONCE(region->dead, true);
 		rev = region->segment ?
-		      rmp_segment_remove(region->segment, NULL) : NULL;
+		      rmp_segment_ending(region->segment) : NULL;
 		if (rev)
 			list_add_tail(&rev->node, &revs);
 		cond_resched();
 	}
-	rmp_revocations_wait(&revs, until, false);
+	list_for_each_entry_safe(rev, next, &revs, node)
+		rmp_revocation_wait(rev, false);
 
 	xa_for_each(&mem->handles, handle, region) {
 		xa_erase(&mem->handles, handle);
@@ -579,7 +635,8 @@ int rmp_region_walk(u64 from, int (*fn)(struct rmp_region *region, void *arg),
 	int ret = 0;
 
 	for (; !ret && (region = rmp_region_next(&id)); id++) {
-		ret = fn(region, arg);
+		if (!region->own)
+			ret = fn(region, arg);
 		rmp_region_put(region);
 		cond_resched();
 	}

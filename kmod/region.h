@@ -11,10 +11,13 @@
 #include <linux/xarray.h>
 #include "cache.h"
 #include "device.h"
+#include "staging.h"
 
 struct rmp_segment;
 struct rmp_dmabuf;
 struct rmp_mapping;
+struct rmp_maps;
+struct rmp_revocation;
 struct rmp_user;
 
 /* Most regions of one file, whatever the parameter max_regions says. */
@@ -28,6 +31,7 @@ struct rmp_user;
  * @tree: of &struct rmp_region.node, by address
  * @handles: regions by handle, those of @cache as well
  * @cache: those that were made for requests
+ * @staged: by enum rmp_staging_count
  * @pinned_pages: charged by this file
  * @pid: of the opener, for dumps
  * @uid: of the opener
@@ -42,6 +46,7 @@ struct rmp_memory {
 	struct rb_root_cached tree;
 	struct xarray handles;
 	struct rmp_cache cache;
+	atomic64_t staged[RMP_STAGING_COUNTS];
 	atomic64_t pinned_pages;
 	struct pid *pid;
 	kuid_t uid;
@@ -67,6 +72,7 @@ struct rmp_memory {
  * @strict: relaxed ordering is not wanted
  * @dmabuf: what it is a range of (dmabuf.c), or NULL: memory of the owner
  * @cached: made for a request, see cache.c; the owner does not know of it
+ * @own: memory of the module, by vmalloc(), or NULL; nobody's in the sense of @mem
  * @dead: no new slice may use it (READ_ONCE/WRITE_ONCE)
  * @state: enum rmpool_region_state, see watch.c; read it with
  *	rmp_region_suspect() and rmp_region_stale()
@@ -79,8 +85,13 @@ struct rmp_memory {
  * @segment: where it is published (referenced), or NULL; does not change, but
  *	once the segment is dead the region counts as a local one
  * @offset: in the segment
- * @maps: per device slot; set with release order once valid, cleared only when
- *	the device is removed, after all queue pairs of the device were drained.
+ * @told: its keys may be with peers; under the lock of the segment
+ * @groups: that its maker has mapped it for, or tried to, until it is published; a mask
+ * @others: of the trust groups but the default one that it is, or was, mapped for
+ *	(reach.c); changed with release order
+ * @maps: for the default group, per device slot; set with release order once valid, cleared
+ *	only when the device is removed, after all queue pairs of the device were drained, when
+ *	the buffer is taken back, or when its keys are replaced (allow.c).
  *	Each has all chunks, or, when a device has no room for all, some: then
  *	each chunk is on one device at least
  */
@@ -95,6 +106,7 @@ struct rmp_region {
 	bool strict;
 	struct rmp_dmabuf *dmabuf;
 	bool cached;
+	void *own;
 	bool dead;
 	u32 state;
 	u64 iova;
@@ -103,6 +115,9 @@ struct rmp_region {
 	u32 nr_chunks;
 	struct rmp_segment *segment;
 	u64 offset;
+	bool told;
+	u32 groups;
+	struct rmp_maps *others;
 	struct rmp_mapping *maps[RMP_DEVICES_MAX];
 	/* the rest belongs to region.c */
 	struct rmp_memory *mem;
@@ -125,6 +140,9 @@ struct rmp_region {
 	unsigned long suspect_to;
 	bool watched;
 	bool pinned;
+	/* and this to segment.c */
+	struct list_head revoke_node;
+	struct rmp_revocation *revoked;	/* by which peers have to let go of it yet */
 	/* and this to cache.c */
 	struct list_head cache_node;
 	atomic_t users;		/* requests that use it */
@@ -186,15 +204,26 @@ struct rmp_region *rmp_region_add_cached(struct rmp_memory *mem,
 /* Gives that reference back: who uses the region keeps it. */
 void rmp_region_forget(struct rmp_region *region);
 
+/* By staging.c: a region of the module, of @length bytes at @base, whole pages by
+ * vmalloc(), which are the region's from here on, also when it fails. No process pays for
+ * it, and who walks regions does not meet it. @mem is zeroed and has no other. Sleeps;
+ * not for a process: no signal ends it.
+ */
+struct rmp_region *rmp_region_add_own(struct rmp_memory *mem, void *base,
+				      u64 length);
+/* Returns when it is gone. No request uses it. */
+void rmp_region_del_own(struct rmp_region *region);
+
 /**
  * rmp_region_del - unregister one region
  * @mem: regions of the file
  * @handle: of the region
  *
  * No new request finds it; peers that hold keys are told and get a bounded
- * time to end what is in flight; then requests in flight are waited for, the
- * MRs go, and only then the pages are unpinned. Killable: after a fatal signal
- * the rest happens in the background (-EINTR). -ENOENT when unknown.
+ * time to end what is in flight, and whoever has not by then is cut off; then
+ * requests in flight are waited for, the MRs go, and only then the pages are
+ * unpinned and uncharged. All of that has happened when it returns. Killable: after
+ * a fatal signal the rest happens in the background (-EINTR). -ENOENT when unknown.
  */
 int rmp_region_del(struct rmp_memory *mem, u32 handle);
 
@@ -211,17 +240,18 @@ struct rmp_region_del {
 	u64 id;
 };
 
-/* The same for many, which are waited for together: for their peers until @until
- * (jiffies). 0 or -EINTR; then what has a status of 0 goes in the background.
+/* The same for many, which are waited for together. 0 or -EINTR; then what has a
+ * status of 0 goes in the background.
  */
 int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
-			u32 nr, unsigned long until);
+			u32 nr);
 
 /**
  * rmp_region_del_all - teardown of a dead file, from a work item
  *
- * As rmp_region_del() for all regions at once, with one revocation per peer
- * and segment and one grace period. Returns when all of them are released.
+ * As rmp_region_del() for all regions at once. The caller has deleted the segments
+ * of the file, and so each peer was asked once for all of a segment. Returns when all
+ * of them are released, those too that nobody waits for any more.
  * Marking everything dead at once (without waiting) is done by
  * rmp_memory_kill(), which release() calls.
  */
@@ -247,20 +277,48 @@ void rmp_region_put(struct rmp_region *region);
 /**
  * rmp_region_local - how a device reaches a byte of a region
  * @region: referenced
+ * @group: trust group of the peer it is moved from or to
  * @dev_index: slot of the device
  * @pos: offset in the region, below its length
  * @iova: out: address for the device
  * @lkey: out
  *
  * Returns the bytes from @pos to the end of its chunk (or of the region), 0
- * when that chunk is not mapped on that device. Any context, no lock.
+ * when that chunk is not mapped there for that group. Any context, no lock.
  */
-u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
-		     u64 *iova, u32 *lkey);
+u64 rmp_region_local(const struct rmp_region *region, u32 group, u32 dev_index,
+		     u64 pos, u64 *iova, u32 *lkey);
+/* The same for a slice that is to be posted: until rmp_region_unuse(), the keys of the
+ * region are not taken off the device, unless the device goes or the buffer is taken
+ * back. *@map: for that, also when 0 is returned.
+ */
+u64 rmp_region_use(const struct rmp_region *region, u32 group, u32 dev_index,
+		   u64 pos, u64 *iova, u32 *lkey, struct rmp_mapping **map);
+/* Any context; NULL is allowed. */
+void rmp_region_unuse(struct rmp_mapping *map);
 /* Remote key of one chunk; 0 when not mapped there or no remote access. */
-u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk);
+u32 rmp_region_rkey(const struct rmp_region *region, u32 group, u32 dev_index,
+		    u32 chunk);
 /* Whether any chunk has a remote key there, or may get one. */
-bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index);
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 group, u32 dev_index);
+
+/* Whether a region is mapped for a trust group on any device. Any context. */
+bool rmp_region_reached(const struct rmp_region *region, u32 group);
+/* Maps it for the group where it is not. -ESTALE, -EINTR, -ENODEV; -ENOENT: the group has
+ * no peer any more; or, with @error, as when it is registered. Sleeps.
+ */
+int rmp_region_reach(struct rmp_region *region, u32 group,
+		     struct rmpool_error *error);
+/* The same for all groups in a mask, as far as it can be done; -EINTR. *@any: something
+ * is mapped now that was not, and else as it was.
+ */
+int rmp_region_reach_many(struct rmp_region *region, u32 groups, bool *any);
+/* For all regions of a segment, and the groups that have it open, by a work item of the
+ * segment: the first peer of a group has opened it.
+ */
+void rmp_segment_reach(struct rmp_segment *segment);
+/* The last peer of a group is gone, with all it used. Gives back the caller's use of it. */
+void rmp_region_group_gone(u32 group);
 
 /**
  * struct rmp_region_usage - what a region takes on devices
@@ -286,7 +344,7 @@ void rmp_region_device_removed(struct rmp_device *dev);
  */
 u32 rmp_region_percent(const struct rmp_region *region);
 
-/* Calls @fn for each region of the node, also those being made, until it returns
+/* Calls @fn for each region of a process, also those being made, until it returns
  * non-zero, in order of id, beginning with id @from. Sleeps; the region is referenced
  * meanwhile.
  */

@@ -8,7 +8,7 @@
  * registered and cannot be told is undone. They are unregistered by steps: what
  * is queued is ended, and peers and devices are waited for, once for each step.
  * Peers have a limit on revocations that they did not answer yet, so a step is far
- * below it, but all steps share the time that peers get.
+ * below it. One that was silent in a step gets no time in the next ones (revoke.c).
  *
  * Context: process context of the owner. Locking: file->handles for the tables of
  * segments, file->mem.lock for those of regions; none is held while waiting.
@@ -145,7 +145,7 @@ int rmp_unregister(struct rmp_file *file, u32 handle)
 /* The next step of many. */
 static int unregister_step(struct rmp_file *file,
 			   struct rmpool_region_del_many *arg,
-			   struct rmp_region_del *dels, unsigned long until)
+			   struct rmp_region_del *dels)
 {
 	u32 nr = min(arg->nr - arg->tried, RMP_DEL_STEP), at = arg->tried, i;
 	u32 __user *handles = u64_to_user_ptr(arg->handles);
@@ -157,7 +157,7 @@ static int unregister_step(struct rmp_file *file,
 			return -EFAULT;
 	}
 	end_requests(file, dels, nr);
-	ret = rmp_region_del_many(&file->mem, dels, nr, until);
+	ret = rmp_region_del_many(&file->mem, dels, nr);
 	if (ret)
 		return ret;
 	arg->tried += nr;
@@ -172,7 +172,6 @@ static int unregister_step(struct rmp_file *file,
 int rmp_unregister_many(struct rmp_file *file,
 			struct rmpool_region_del_many *arg)
 {
-	unsigned long until = jiffies + rmp_revoke_wait();
 	struct rmp_region_del *dels;
 	int ret;
 
@@ -188,7 +187,7 @@ int rmp_unregister_many(struct rmp_file *file,
 	if (!dels)
 		return -ENOMEM;
 	while (!ret && arg->tried < arg->nr) {
-		ret = unregister_step(file, arg, dels, until);
+		ret = unregister_step(file, arg, dels);
 		cond_resched();
 	}
 	kfree(dels);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The registration queue pair of a device: makes fast-registration MRs valid.
+ * The registration queue pair of a domain: makes fast-registration MRs valid.
  *
  * REG_MR is a work request and needs a queue pair that is ready to send, also
- * when no peer is known yet. So each device has one that is connected to
- * itself, with plain verbs, as soon as one of its ports has an address. An MR
- * registered through it serves all queue pairs of the same PD.
+ * when no peer is known yet. So each domain (domain.c) has one that is connected to
+ * itself, with plain verbs: that of the default group as soon as a port of the device has
+ * an address, others when they are first used. An MR registered through it serves all
+ * queue pairs of the same PD.
  *
  * A REG_MR that fails puts the queue pair into the error state. It is then
  * drained and destroyed, and the next call makes a new one: data queue pairs
@@ -14,7 +15,7 @@
  * Locking: rmp_regqp.lock serialises all use and guards @qp and @cq. Nothing
  * else is taken inside but what the verbs take. Callers sleep.
  *
- * Lifetime: created with the device, destroyed when its last user is gone.
+ * Lifetime: that of the domain.
  *
  * iWARP devices cannot be connected to themselves with ib_modify_qp() (the
  * connection is a TCP one). rmp_regqp_bring_up() is the place where another
@@ -169,9 +170,10 @@ static void rmp_regqp_tear_down(struct rmp_regqp *rq)
 	rq->cq = NULL;
 }
 
-static int rmp_regqp_bring_up(struct rmp_device *dev, struct rmp_regqp *rq,
+static int rmp_regqp_bring_up(struct rmp_domain *domain,
 			      const struct rmp_port *port)
 {
+	struct rmp_regqp *rq = domain->regqp;
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
@@ -187,14 +189,14 @@ static int rmp_regqp_bring_up(struct rmp_device *dev, struct rmp_regqp *rq,
 	struct ib_qp *qp;
 	int err;
 
-	cq = ib_alloc_cq_any(dev->ibdev, rq, RMP_REGQP_CHAIN + 4,
+	cq = ib_alloc_cq_any(domain->dev->ibdev, rq, RMP_REGQP_CHAIN + 4,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 
 	init.send_cq = cq;
 	init.recv_cq = cq;
-	qp = ib_create_qp(dev->data_pd, &init);
+	qp = ib_create_qp(domain->pd, &init);
 	if (IS_ERR(qp)) {
 		err = PTR_ERR(qp);
 		goto err_cq;
@@ -219,34 +221,34 @@ err_cq:
 	return err;
 }
 
-static int rmp_regqp_connect_locked(struct rmp_device *dev)
+static int rmp_regqp_connect_locked(struct rmp_domain *domain)
 {
-	struct rmp_regqp *rq = dev->regqp;
+	struct rmp_device *dev = domain->dev;
 	struct rmp_port port;
 	int err = -ENOTCONN;
 	u32 i;
 
-	if (rq->qp)
+	if (domain->regqp->qp)
 		return 0;
 
 	/* REG_MR never leaves the device: the link may be down. */
 	for (i = 1; i <= dev->nr_ports; i++) {
 		if (rmp_device_port(dev, i, &port) || !port.has_gid)
 			continue;
-		err = rmp_regqp_bring_up(dev, rq, &port);
+		err = rmp_regqp_bring_up(domain, &port);
 		if (!err)
 			break;
 	}
 	return err;
 }
 
-int rmp_regqp_connect(struct rmp_device *dev)
+int rmp_regqp_connect(struct rmp_domain *domain)
 {
 	int err;
 
-	mutex_lock(&dev->regqp->lock);
-	err = rmp_regqp_connect_locked(dev);
-	mutex_unlock(&dev->regqp->lock);
+	mutex_lock(&domain->regqp->lock);
+	err = rmp_regqp_connect_locked(domain);
+	mutex_unlock(&domain->regqp->lock);
 	return err;
 }
 
@@ -271,15 +273,15 @@ static int rmp_regqp_post(struct rmp_regqp *rq, u32 nr)
 	return rq->status == IB_WC_SUCCESS ? 0 : -EIO;
 }
 
-static int rmp_regqp_chain(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+static int rmp_regqp_chain(struct rmp_domain *domain, struct ib_mr **mrs, u32 nr,
 			   int access)
 {
-	struct rmp_regqp *rq = dev->regqp;
+	struct rmp_regqp *rq = domain->regqp;
 	struct ib_reg_wr *wr;
 	int err;
 	u32 i;
 
-	err = rmp_regqp_connect_locked(dev);
+	err = rmp_regqp_connect_locked(domain);
 	if (err)
 		return err;
 
@@ -300,14 +302,14 @@ static int rmp_regqp_chain(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 	err = rmp_regqp_post(rq, nr);
 	if (err) {
 		pr_warn_ratelimited("%s: registration failed: error %d, status %s\n",
-				    dev_name(&dev->ibdev->dev), err,
+				    dev_name(&domain->dev->ibdev->dev), err,
 				    ib_wc_status_msg(rq->status));
 		rmp_regqp_tear_down(rq);
 	}
 	return err;
 }
 
-int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+int rmp_domain_reg_mrs(struct rmp_domain *domain, struct ib_mr **mrs, u32 nr,
 		       int access)
 {
 	int err = 0;
@@ -315,16 +317,16 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 	while (nr && !err) {
 		u32 n = min_t(u32, nr, RMP_REGQP_CHAIN);
 
-		mutex_lock(&dev->regqp->lock);
-		err = rmp_regqp_chain(dev, mrs, n, access);
-		mutex_unlock(&dev->regqp->lock);
+		mutex_lock(&domain->regqp->lock);
+		err = rmp_regqp_chain(domain, mrs, n, access);
+		mutex_unlock(&domain->regqp->lock);
 		mrs += n;
 		nr -= n;
 	}
 	return err;
 }
 
-int rmp_regqp_create(struct rmp_device *dev)
+int rmp_regqp_create(struct rmp_domain *domain)
 {
 	struct rmp_regqp *rq;
 
@@ -335,14 +337,14 @@ int rmp_regqp_create(struct rmp_device *dev)
 	init_completion(&rq->done);
 	rq->cqe.done = rmp_regqp_done;
 	rq->last.done = rmp_regqp_last;
-	dev->regqp = rq;
+	domain->regqp = rq;
 	return 0;
 }
 
-void rmp_regqp_destroy(struct rmp_device *dev)
+void rmp_regqp_destroy(struct rmp_domain *domain)
 {
-	rmp_regqp_tear_down(dev->regqp);
-	mutex_destroy(&dev->regqp->lock);
-	kfree(dev->regqp);
-	dev->regqp = NULL;
+	rmp_regqp_tear_down(domain->regqp);
+	mutex_destroy(&domain->regqp->lock);
+	kfree(domain->regqp);
+	domain->regqp = NULL;
 }

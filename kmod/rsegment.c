@@ -10,7 +10,10 @@
  * gets ESTALE, and who opens the name anew gets a new object.
  *
  * A REVOKE takes regions out of the cache and is acknowledged when the last
- * request that uses them has ended: an rmp_ack counts these.
+ * request that uses them has ended: an rmp_ack counts these. So is a REKEY, which says
+ * that the keys of a region are void: there another object takes the place of the region
+ * at once, to which requests go over with what they have not posted yet (flow.c). A
+ * WITHDRAWN ends the segment for us: what is not posted ends with EACCES.
  *
  * Locking: peer->rseg_lock (mutex) guards the list and everything in an rseg;
  * changes of the key cache are serialised by it. Look-ups take no lock: the
@@ -61,7 +64,7 @@ struct rmp_rseg {
 	struct rmp_keycache keys;
 };
 
-/* A REVOKE to be acknowledged when all regions are let go. */
+/* A REVOKE, REKEY or WITHDRAWN to be acknowledged when all regions are let go. */
 struct rmp_ack {
 	refcount_t ref;
 	struct rmp_session *session;
@@ -80,7 +83,8 @@ static void ack_work(struct work_struct *work)
 		msg->revoke = ack->revoke;
 		rmp_session_send(ack->session, msg);
 		kfree(msg);
-	}	/* else the peer's wait is bounded */
+	}	/* else the peer cuts us off when its patience ends */
+	atomic_dec(&ack->session->acks);
 	rmp_session_put(ack->session);
 	kfree(ack);
 }
@@ -348,40 +352,91 @@ static void rseg_revoke_one(struct rmp_rseg *rseg, u64 id, struct rmp_ack *ack)
 	rmp_rregion_put(rr);
 }
 
-static int rseg_revoke(struct rmp_session *s, const struct rmp_msg_revoke *m)
+/* All of them. */
+static void rseg_revoke_all(struct rmp_rseg *rseg, u32 reason, struct rmp_ack *ack)
 {
-	struct rmp_peer *peer = s->peer;
 	struct rmp_rregion *rr;
-	struct rmp_rseg *rseg;
-	struct rmp_ack *ack;
 	unsigned long id;
 
+	xa_for_each(&rseg->keys.by_id, id, rr) {
+		/* Before it is marked revoked: so requests end with EACCES. */
+		if (reason == RMPOOL_REASON_NOT_ALLOWED)
+			WRITE_ONCE(rr->access, 0);
+		rseg_revoke_one(rseg, rr->id, ack);
+		cond_resched();
+	}
+	rseg_gone(rseg, reason);
+}
+
+/* One region has other keys: what is posted with the old ones is to be acknowledged
+ * with @ack.
+ */
+static int rseg_rekey_one(struct rmp_session *s, struct rmp_rseg *rseg, u64 id,
+			  struct rmp_ack *ack)
+{
+	struct rmp_rregion *rr;
+
+	rr = rmp_keycache_renew(&rseg->keys, id);
+	if (IS_ERR(rr))
+		return PTR_ERR(rr);
+	if (rr) {
+		refcount_inc(&ack->ref);
+		rr->owner = ack;
+		rmp_rregion_put(rr);
+	}
+	/* A walk under way may be past it. */
+	return rseg_refetch(s, rseg);
+}
+
+static struct rmp_ack *ack_make(struct rmp_session *s,
+				const struct rmp_msg_revoke *m)
+{
+	struct rmp_ack *ack;
+
+	/* It stops at the limit, unless it cut us off and began anew. */
+	if (atomic_read(&s->acks) >= 4 * RMP_REVOKES_MAX)
+		return ERR_PTR(-EPROTO);
 	ack = kzalloc(sizeof(*ack), GFP_KERNEL);
 	if (!ack)
-		return -ENOMEM;		/* ends the session, and all use */
+		return ERR_PTR(-ENOMEM);	/* ends the session, and all use */
 	refcount_set(&ack->ref, 1);
 	INIT_WORK(&ack->work, ack_work);
 	ack->revoke = *m;
 	kref_get(&s->ref);
 	ack->session = s;
+	atomic_inc(&s->acks);
+	return ack;
+}
+
+/* REVOKE, REKEY and WITHDRAWN. */
+static int rseg_revoke(struct rmp_session *s, u8 type,
+		       const struct rmp_msg_revoke *m)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rseg *rseg;
+	struct rmp_ack *ack;
+	int ret = 0;
+
+	ack = ack_make(s, m);
+	if (IS_ERR(ack))
+		return PTR_ERR(ack);
 
 	mutex_lock(&peer->rseg_lock);
 	rseg = rseg_by_id(peer, m->segment);
-	if (rseg && m->region) {
+	if (rseg && type == RMP_MSG_REKEY)
+		ret = rseg_rekey_one(s, rseg, m->region, ack);
+	else if (rseg && m->region)
 		rseg_revoke_one(rseg, m->region, ack);
-	} else if (rseg) {
-		xa_for_each(&rseg->keys.by_id, id, rr) {
-			rseg_revoke_one(rseg, rr->id, ack);
-			cond_resched();
-		}
-		rseg_gone(rseg, RMPOOL_REASON_SEGMENT_UNKNOWN);
-	}
+	else if (rseg)
+		rseg_revoke_all(rseg, type == RMP_MSG_WITHDRAWN ?
+				      RMPOOL_REASON_NOT_ALLOWED :
+				      RMPOOL_REASON_SEGMENT_UNKNOWN, ack);
 	mutex_unlock(&peer->rseg_lock);
 
 	/* What is queued and not posted gives its reference back now. */
 	rmp_peer_ops->flow_kick(peer->flow);
 	ack_put(ack);
-	return 0;
+	return ret;
 }
 
 int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
@@ -395,7 +450,9 @@ int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
 	case RMP_MSG_KEYS_CHANGED:
 		return rseg_changed(s, &msg->segment);
 	case RMP_MSG_REVOKE:
-		return rseg_revoke(s, &msg->revoke);
+	case RMP_MSG_REKEY:
+	case RMP_MSG_WITHDRAWN:
+		return rseg_revoke(s, msg->type, &msg->revoke);
 	}
 	return -EPROTO;
 }
@@ -597,6 +654,8 @@ static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 			err->reason = READ_ONCE(rseg->reason);
 			if (err->reason == RMPOOL_REASON_SEGMENT_UNKNOWN)
 				return -ENOENT;
+			if (err->reason == RMPOOL_REASON_NOT_ALLOWED)
+				return -EACCES;
 			if (err->reason == RMPOOL_REASON_NONE)
 				return -ENOMEM;
 			return err->reason == RMPOOL_REASON_PEER_GONE ?
@@ -672,7 +731,8 @@ struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 	case RSEG_READY:
 		return rmp_keycache_find(&rseg->keys, offset, length, access);
 	case RSEG_GONE:
-		return ERR_PTR(-ESTALE);
+		return ERR_PTR(READ_ONCE(rseg->reason) ==
+			       RMPOOL_REASON_NOT_ALLOWED ? -EACCES : -ESTALE);
 	}
 	return ERR_PTR(-EAGAIN);
 }
@@ -720,6 +780,9 @@ struct rmp_rregion *rmp_rseg_find_wait(struct rmp_rseg *rseg, u64 offset,
 			if (ret == -ENOENT &&
 			    err.reason == RMPOOL_REASON_SEGMENT_UNKNOWN)
 				return ERR_PTR(-ESTALE);
+			if (ret == -EACCES &&
+			    err.reason == RMPOOL_REASON_NOT_ALLOWED)
+				return ERR_PTR(ret);
 			if (ret)
 				return ERR_PTR(-ENOTCONN);
 		} else if (rr == ERR_PTR(-ENXIO) && !asked) {

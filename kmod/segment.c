@@ -5,18 +5,24 @@
  *
  * A segment maps offsets to regions. Peers that opened it are its subscribers:
  * they are told when regions were added or have become stale, and asked to let go
- * of keys before regions end. Who asked waits on a revocation, which counts the subscribers
- * that were asked; each answers once, also when its peer is lost.
+ * of keys before regions end. A revocation counts the subscribers that were asked;
+ * each answers once, also when its peer is lost or cut off. It keeps the regions that
+ * it is about until the last answer, so that it needs nobody who waits: who does, and
+ * is killed, leaves all of it as it is.
+ *
+ * A segment may have a list of who may open it (rights.c). When it is changed, those that
+ * lose their right are told and go; that they know keys is for rekey.c to see to.
  *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
- * be taken inside the other, and nothing is taken inside it.
+ * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock and,
+ * within it, rmp_revoked_lock are leaves.
  *
  * Lifetime: both tables hold only live segments, so a reference can be taken
  * there. Deleting takes a segment out of them and leaves it to its holders:
  * the file, regions, subscribers.
  *
- * Context: process, sleeps; only rmp_revocation_answer() may be called in any.
+ * Context: process, sleeps.
  */
 #include <linux/cred.h>
 #include <linux/ctype.h>
@@ -32,13 +38,24 @@
 
 static unsigned int rmp_revoke_wait_ms = 2000;
 module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
-MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, in ms, 100 to 60000 (default 2000)");
+MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, or that it may not reach any more, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
+
+/* What a peer gets in addition for each region of a segment that goes as a whole: it has
+ * to look for all of them, and there may be a million.
+ */
+#define RMP_REVOKE_REGION_US	20
 
 static DEFINE_MUTEX(rmp_segment_lock);
+/* rmp_region.revoked; a leaf. */
+static DEFINE_SPINLOCK(rmp_revoked_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
 static struct rhashtable rmp_segment_names;
 static const struct rmp_segment_ops *rmp_segment_ops;
+/* One after the other, since mapping is; and not behind messages, which must not be behind
+ * it.
+ */
+static struct workqueue_struct *rmp_reach_wq;
 
 static const struct rhashtable_params rmp_segment_params = {
 	.key_len = RMPOOL_NAME_MAX,
@@ -74,30 +91,121 @@ static void rmp_revocation_free(struct kref *ref)
 	kfree(container_of(ref, struct rmp_revocation, ref));
 }
 
-void rmp_revocation_answer(struct rmp_revocation *rev)
+void rmp_revocation_put(struct rmp_revocation *rev)
 {
-	if (atomic_dec_and_test(&rev->pending))
-		complete(&rev->done);
 	kref_put(&rev->ref, rmp_revocation_free);
 }
 
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
+static void rmp_region_set_revoked(struct rmp_region *region,
+				   struct rmp_revocation *rev)
 {
-	bool done;
+	spin_lock(&rmp_revoked_lock);
+	region->revoked = rev;
+	spin_unlock(&rmp_revoked_lock);
+}
+
+/* The last answer: nobody has the keys any more. */
+static void rmp_revocation_end(struct rmp_revocation *rev)
+{
+	struct rmp_region *region, *next;
+	LIST_HEAD(regions);
+
+	spin_lock(&rev->lock);
+	rev->over = true;
+	list_splice_init(&rev->regions, &regions);
+	spin_unlock(&rev->lock);
+	list_for_each_entry_safe(region, next, &regions, revoke_node) {
+		rmp_region_set_revoked(region, NULL);
+		rmp_region_put(region);
+		cond_resched();
+	}
+	complete_all(&rev->done);
+}
+
+static void rmp_revocation_count(struct rmp_revocation *rev)
+{
+	if (atomic_dec_and_test(&rev->pending))
+		rmp_revocation_end(rev);
+}
+
+void rmp_revocation_answer(struct rmp_revocation *rev)
+{
+	rmp_revocation_count(rev);
+	rmp_revocation_put(rev);
+}
+
+/* The region does not end before it. */
+static void rmp_revocation_keep(struct rmp_revocation *rev,
+				struct rmp_region *region)
+{
+	spin_lock(&rev->lock);
+	if (!rev->over) {
+		kref_get(&region->ref);
+		list_add_tail(&region->revoke_node, &rev->regions);
+		rmp_region_set_revoked(region, rev);
+	}
+	spin_unlock(&rev->lock);
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
+{
+	bool done = true;
 
 	if (killable)
-		done = wait_for_completion_killable_timeout(&rev->done,
-							    timeout) > 0;
+		done = !wait_for_completion_killable(&rev->done);
 	else
-		done = wait_for_completion_timeout(&rev->done, timeout);
-	kref_put(&rev->ref, rmp_revocation_free);
+		wait_for_completion(&rev->done);
+	rmp_revocation_put(rev);
 	return done;
 }
 
-/* Asks all subscribers; NULL when all had answered on the spot. */
-static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
-						 u64 region_id)
+/* @nr: regions that a peer has to look for. */
+static struct rmp_revocation *rmp_revocation_begin(u32 nr)
+{
+	struct rmp_revocation *rev;
+
+	/* Small, and unregistering must not fail. */
+	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
+	kref_init(&rev->ref);
+	rev->due = jiffies + rmp_revoke_wait() +
+		   usecs_to_jiffies(nr * RMP_REVOKE_REGION_US);
+	init_completion(&rev->done);
+	INIT_LIST_HEAD(&rev->node);
+	spin_lock_init(&rev->lock);
+	INIT_LIST_HEAD(&rev->regions);
+	/* One for the loop itself: nobody must be the last one in the middle. */
+	atomic_set(&rev->pending, 1);
+	return rev;
+}
+
+typedef void (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
+			   struct rmp_revocation *rev);
+
+static void rmp_revocation_ask(struct rmp_revocation *rev,
+			       struct rmp_subscriber *sub, u64 region_id,
+			       rmp_ask_fn ask)
+{
+	kref_get(&rev->ref);
+	atomic_inc(&rev->pending);
+	ask(sub, region_id, rev);
+}
+
+/* All are asked; NULL when they have answered on the spot. */
+static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
+{
+	rmp_revocation_count(rev);
+	if (!completion_done(&rev->done))
+		return rev;
+	rmp_revocation_put(rev);
+	return NULL;
+}
+
+/* Asks all subscribers about a region, or about all, which are @nr then; NULL when all
+ * had answered on the spot. @keep: the region does not end before they did.
+ */
+static struct rmp_revocation *rmp_segment_ask(struct rmp_segment *segment,
+					      struct rmp_region *region, u32 nr,
+					      rmp_ask_fn ask, bool keep)
 {
 	struct rmp_subscriber *sub;
 	struct rmp_revocation *rev;
@@ -105,27 +213,38 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 	lockdep_assert_held(&segment->lock);
 	if (list_empty(&segment->subscribers))
 		return NULL;
-
-	/* Small, and unregistering must not fail. */
-	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
-	kref_init(&rev->ref);
-	init_completion(&rev->done);
-	INIT_LIST_HEAD(&rev->node);
-	/* One for the loop itself: nobody must be the last one in the middle. */
-	atomic_set(&rev->pending, 1);
-
+	rev = rmp_revocation_begin(nr);
+	if (keep)
+		rmp_revocation_keep(rev, region);
 	list_for_each_entry(sub, &segment->subscribers, node) {
-		kref_get(&rev->ref);
-		atomic_inc(&rev->pending);
-		if (!rmp_segment_ops->revoke(sub, region_id, rev))
-			rmp_revocation_answer(rev);
+		if (sub->right)
+			rmp_revocation_ask(rev, sub, region ? region->id : 0,
+					   ask);
 		cond_resched();
 	}
+	return rmp_revocation_asked(rev);
+}
 
-	if (!atomic_dec_and_test(&rev->pending))
-		return rev;
-	kref_put(&rev->ref, rmp_revocation_free);
-	return NULL;
+/* They are to let go of a region, or of all. */
+static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
+						 struct rmp_region *region, u32 nr)
+{
+	return rmp_segment_ask(segment, region, nr, rmp_segment_ops->revoke,
+			       region);
+}
+
+/* Subscribers may fetch keys anew. */
+static void rmp_segment_tell(struct rmp_segment *segment)
+{
+	struct rmp_subscriber *sub;
+
+	lockdep_assert_held(&segment->lock);
+	segment->generation++;
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		if (sub->right)
+			rmp_segment_ops->changed(sub);
+		cond_resched();
+	}
 }
 
 static void rmp_segment_free(struct kref *ref)
@@ -133,8 +252,12 @@ static void rmp_segment_free(struct kref *ref)
 	struct rmp_segment *segment = container_of(ref, struct rmp_segment, ref);
 
 	WARN_ON(!segment->dead || segment->nr_regions);
+	if (segment->ending)
+		rmp_revocation_put(segment->ending);
 	mtree_destroy(&segment->regions);
 	mutex_destroy(&segment->lock);
+	mutex_destroy(&segment->changing);
+	kfree(segment->rights);
 	put_pid(segment->pid);
 	kfree(segment);
 }
@@ -164,6 +287,33 @@ out:
 	return err;
 }
 
+static void rmp_segment_reach_work(struct work_struct *work)
+{
+	struct rmp_segment *segment = container_of(work, struct rmp_segment, reach);
+
+	rmp_segment_ops->reach(segment);
+	rmp_segment_put(segment);
+}
+
+/* A subscriber of a trust group came or went. */
+static void rmp_segment_count(struct rmp_segment *segment, u32 group, int by)
+{
+	u32 groups = segment->groups & ~BIT(group);
+
+	lockdep_assert_held(&segment->lock);
+	segment->opens[group] += by;
+	if (group == RMP_GROUP_DEFAULT)
+		return;
+	if (segment->opens[group])
+		groups |= BIT(group);
+	if (groups & ~segment->groups) {
+		kref_get(&segment->ref);
+		if (!queue_work(rmp_reach_wq, &segment->reach))
+			rmp_segment_put(segment);
+	}
+	WRITE_ONCE(segment->groups, groups);
+}
+
 struct rmp_segment *rmp_segment_create(const char *name)
 {
 	struct rmp_segment *segment;
@@ -178,8 +328,10 @@ struct rmp_segment *rmp_segment_create(const char *name)
 	kref_init(&segment->ref);
 	strscpy(segment->name, name, sizeof(segment->name));
 	mutex_init(&segment->lock);
+	mutex_init(&segment->changing);
 	mt_init_flags(&segment->regions, 0);
 	INIT_LIST_HEAD(&segment->subscribers);
+	INIT_WORK(&segment->reach, rmp_segment_reach_work);
 	segment->pid = get_pid(task_tgid(current));
 	segment->uid = current_uid();
 
@@ -238,14 +390,21 @@ static u64 rmp_segment_end(struct rmp_segment *segment)
 struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 {
 	struct rmp_revocation *rev = NULL;
+	u32 nr;
 
 	mutex_lock(&segment->lock);
 	if (segment->dead)
 		goto out;
 	WRITE_ONCE(segment->dead, true);
+	nr = segment->nr_regions;
 	rmp_segment_clear(segment);
 	segment->generation++;
-	rev = rmp_segment_revoke(segment, 0);
+	rev = rmp_segment_revoke(segment, NULL, nr);
+	/* For who unregisters its regions before it is over. */
+	if (rev) {
+		kref_get(&rev->ref);
+		segment->ending = rev;
+	}
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_GONE);
 
 	mutex_lock(&rmp_segment_lock);
@@ -254,6 +413,17 @@ struct rmp_revocation *rmp_segment_delete(struct rmp_segment *segment)
 	xa_erase(&rmp_segment_ids, segment->id);
 	mutex_unlock(&rmp_segment_lock);
 out:
+	mutex_unlock(&segment->lock);
+	return rev;
+}
+
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
+{
+	struct rmp_revocation *rev;
+
+	mutex_lock(&segment->lock);
+	rev = segment->ending;
+	segment->ending = NULL;
 	mutex_unlock(&segment->lock);
 	return rev;
 }
@@ -277,13 +447,15 @@ static int rmp_segment_place(struct rmp_segment *segment, u64 length,
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset)
 {
-	struct rmp_subscriber *sub;
 	u64 at = *offset;
 	u64 end;
 	int err = -ESTALE;
 
 	mutex_lock(&segment->lock);
 	if (segment->dead)
+		goto out;
+	err = -EAGAIN;
+	if (segment->groups & ~region->groups)
 		goto out;
 	err = rmp_segment_place(segment, region->length, &at, &end);
 	if (err)
@@ -297,38 +469,150 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	*offset = at;
 	segment->nr_regions++;
 	segment->size = max(segment->size, end);
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	rmp_segment_tell(segment);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 out:
 	mutex_unlock(&segment->lock);
 	return err;
 }
 
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 {
-	struct rmp_revocation *rev = NULL;
+	struct rmp_revocation *rev;
 
 	mutex_lock(&segment->lock);
-	if (!segment->nr_regions)
-		goto out;
-	if (!region) {
-		rmp_segment_clear(segment);
-	} else {
-		if (mtree_load(&segment->regions, region->offset) != region)
-			goto out;
+	if (segment->dead) {
+		/* It went with all others, of which perhaps not all peers let go. */
+		if (segment->ending)
+			rmp_revocation_keep(segment->ending, region);
+	} else if (mtree_load(&segment->regions, region->offset) == region) {
 		rmp_segment_take_out(segment, region);
 		segment->nr_regions--;
 		segment->size = rmp_segment_end(segment);
+		segment->generation++;
+		rev = rmp_segment_revoke(segment, region, 0);
+		if (rev)
+			rmp_revocation_put(rev);
+		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 	}
-	segment->generation++;
-	rev = rmp_segment_revoke(segment, region ? region->id : 0);
+	mutex_unlock(&segment->lock);
+}
+
+int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *rights,
+			   u32 *lost, struct rmp_revocation **rev)
+{
+	struct rmp_rights *old;
+	struct rmp_subscriber *sub;
+	bool some = false;
+
+	*rev = NULL;
+	mutex_lock(&segment->lock);
+	if (segment->dead) {
+		mutex_unlock(&segment->lock);
+		return -ENOENT;
+	}
+	old = segment->rights;
+	*lost = rmp_rights_lost(old, rights);
+	segment->rights = rights;
+	*rev = rmp_revocation_begin(segment->nr_regions);
+	list_for_each_entry(sub, &segment->subscribers, node) {
+		cond_resched();
+		/* It went before, and may come again as another one only. */
+		if (!sub->right)
+			continue;
+		sub->right = rmp_rights_of(rights, sub->peer,
+					   rmp_group_name(sub->group));
+		if (sub->right)
+			some = true;
+		else
+			rmp_revocation_ask(*rev, sub, 0, rmp_segment_ops->rekey);
+	}
+	*rev = rmp_revocation_asked(*rev);
+	/* What the others may do stands with the keys. */
+	if (some)
+		rmp_segment_tell(segment);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
-out:
+	mutex_unlock(&segment->lock);
+	kfree(old);
+	return 0;
+}
+
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr)
+{
+	unsigned long at = *from;
+	struct rmp_region *region;
+	u32 n = 0;
+
+	mutex_lock(&segment->lock);
+	/* No region begins at the last byte of all: there it is over. */
+	while (n < nr && at != ULONG_MAX) {
+		region = mt_find(&segment->regions, &at, ULONG_MAX);
+		if (!region || !at)
+			at = ULONG_MAX;
+		cond_resched();
+		if (!region || !region->told || !(region->access & access))
+			continue;
+		/* Its file has a reference as long as it is in here. */
+		kref_get(&region->ref);
+		region->told = false;
+		regions[n++] = region;
+	}
+	mutex_unlock(&segment->lock);
+	*from = at;
+	return n;
+}
+
+struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
+				    u32 *groups)
+{
+	struct rmp_region *region = NULL;
+	unsigned long at = *from;
+
+	mutex_lock(&segment->lock);
+	/* No region begins at the last byte of all: there it is over. */
+	if (at != ULONG_MAX)
+		region = mt_find(&segment->regions, &at, ULONG_MAX);
+	if (region)
+		kref_get(&region->ref);
+	*groups = segment->groups;
+	mutex_unlock(&segment->lock);
+	/* Behind the very last byte it begins anew. */
+	*from = region && at ? at : ULONG_MAX;
+	return region;
+}
+
+/* The region was revoked, alone or with its segment: who was asked then has the same time
+ * to end what is in flight.
+ */
+static struct rmp_revocation *rmp_segment_revoked(struct rmp_segment *segment,
+						  struct rmp_region *region)
+{
+	struct rmp_revocation *rev;
+
+	lockdep_assert_held(&segment->lock);
+	spin_lock(&rmp_revoked_lock);
+	/* That of the region is there until it ends. */
+	rev = region->revoked ?: segment->ending;
+	if (rev)
+		kref_get(&rev->ref);
+	spin_unlock(&rmp_revoked_lock);
+	return rev;
+}
+
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region)
+{
+	struct rmp_revocation *rev;
+
+	mutex_lock(&segment->lock);
+	if (mtree_load(&segment->regions, region->offset) == region) {
+		segment->generation++;
+		rev = rmp_segment_ask(segment, region, 0, rmp_segment_ops->rekey,
+				      false);
+	} else {
+		rev = rmp_segment_revoked(segment, region);
+	}
 	mutex_unlock(&segment->lock);
 	return rev;
 }
@@ -352,9 +636,14 @@ int rmp_segment_subscribe(const char *name, struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	if (!segment->dead) {
+		sub->right = rmp_rights_of(segment->rights, sub->peer,
+					   rmp_group_name(sub->group));
+		err = sub->right ? 0 : -EACCES;
+	}
+	if (!err) {
 		sub->segment = segment;
 		list_add_tail(&sub->node, &segment->subscribers);
-		err = 0;
+		rmp_segment_count(segment, sub->group, 1);
 	}
 	mutex_unlock(&segment->lock);
 	if (err)
@@ -368,6 +657,7 @@ void rmp_segment_unsubscribe(struct rmp_subscriber *sub)
 
 	mutex_lock(&segment->lock);
 	list_del_init(&sub->node);
+	rmp_segment_count(segment, sub->group, -1);
 	sub->segment = NULL;
 	mutex_unlock(&segment->lock);
 	rmp_segment_put(segment);
@@ -401,15 +691,8 @@ int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg)
 
 static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
 {
-	struct rmp_subscriber *sub;
-
-	if (!segment->nr_regions)
-		return 0;
-	segment->generation++;
-	list_for_each_entry(sub, &segment->subscribers, node) {
-		rmp_segment_ops->changed(sub);
-		cond_resched();
-	}
+	if (segment->nr_regions)
+		rmp_segment_tell(segment);
 	return 0;
 }
 
@@ -430,12 +713,21 @@ void rmp_segments_changed(void)
 
 int rmp_segment_init(const struct rmp_segment_ops *ops)
 {
+	int ret;
+
 	rmp_segment_ops = ops;
-	return rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	rmp_reach_wq = alloc_workqueue("rmpool_reach", WQ_UNBOUND, 1);
+	if (!rmp_reach_wq)
+		return -ENOMEM;
+	ret = rhashtable_init(&rmp_segment_names, &rmp_segment_params);
+	if (ret)
+		destroy_workqueue(rmp_reach_wq);
+	return ret;
 }
 
 void rmp_segment_exit(void)
 {
+	destroy_workqueue(rmp_reach_wq);
 	WARN_ON(!xa_empty(&rmp_segment_ids));
 	rhashtable_destroy(&rmp_segment_names);
 }

@@ -264,6 +264,12 @@ static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 	case RMP_MSG_RAIL_LOST:
 		rmp_rails_lost(s, &msg->rail_lost);
 		return 0;
+	case RMP_MSG_QP_FENCE:
+		rmp_fence_asked(s, &msg->qp_fence);
+		return 0;
+	case RMP_MSG_QP_FENCED:
+		rmp_peer_ops->qp_fenced(s->peer->flow, msg->qp_fenced.id);
+		return 0;
 	case RMP_MSG_SEGMENT_OPEN:
 	case RMP_MSG_SEGMENT_CLOSE:
 	case RMP_MSG_KEYS_GET:
@@ -299,6 +305,8 @@ static struct rmp_session *session_alloc(struct rmp_peer *peer, bool initiator)
 	rmp_peer_hold(peer);
 	s->peer = peer;
 	s->initiator = initiator;
+	INIT_LIST_HEAD(&s->ends);
+	INIT_LIST_HEAD(&s->accepting);
 	rmp_control_init(&s->ctl, &session_ops);
 	rmp_export_init(s);
 	return s;
@@ -376,6 +384,7 @@ static void peer_failed(struct rmp_peer *peer, int error, u32 reason)
 
 static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 {
+	LIST_HEAD(dead);
 	bool bye;
 
 	mutex_lock(&peer->lock);
@@ -391,11 +400,12 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 	}
 	rmp_control_stop(&s->ctl);
 	/* Rails before keys: what is queued then sees that there is no way, not
-	 * that its region is gone.
+	 * that its region is gone. So does what was on them, and is kept until then.
 	 */
-	rmp_rails_destroy(s);
+	rmp_rails_close(s, &dead);
 	rmp_rseg_session_down(peer);
 	rmp_peer_ops->flow_kick(peer->flow);
+	rmp_rails_destroy(s, &dead);
 	rmp_export_destroy(s);
 	rmp_control_destroy(&s->ctl);
 
@@ -484,6 +494,7 @@ static unsigned long session_maintain(struct rmp_session *s)
 	rmp_peer_unlock(peer);
 
 	if (s->live && !READ_ONCE(s->broken)) {
+		rmp_revoke_enforce(s);
 		rails = rmp_rails_maintain(s);
 		if (rails)
 			next = min(next, rails);

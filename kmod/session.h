@@ -2,17 +2,19 @@
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
  * session.c (the connection), rails.c (data paths), pairing.c (between which
- * devices), export.c (our segments as a peer sees them), rsegment.c (its
- * segments as we see them) and node.c.
+ * devices), fence.c (queue pairs that died), export.c (our segments as a peer
+ * sees them), rsegment.c (its segments as we see them), revoke.c (what a peer has
+ * to let go of) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
- * twice at once: connecting, building rails, tearing down. Other contexts only
- * note what they saw and kick it.
+ * twice at once: connecting, building rails, cutting off who keeps memory that is
+ * unregistered, tearing down. Other contexts only note what they saw and kick it.
  *
  * Locks, outer to inner: the table's mutex, peer->lock (mutex: session pointer,
  * state, rails, tokens), peer->rseg_lock (mutex: remote segments); control.c's
- * and the data rooms' spinlocks. None is held while waiting for a peer.
+ * and the data rooms' spinlocks. s->export_lock is taken inside the locks of our
+ * segments, and never together with peer->lock. None is held while waiting for a peer.
  */
 #ifndef RMP_SESSION_H
 #define RMP_SESSION_H
@@ -20,6 +22,8 @@
 #include "control.h"
 #include "listen.h"
 #include "peer.h"
+
+struct rmp_revocation;
 
 /**
  * struct rmp_session - one connected life of a peer
@@ -35,8 +39,17 @@
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
  * @next_rail: which one is driven first; the worker's
+ * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
+ *	or not; under peer->lock
+ * @accepting: data queue pairs that are being let in, of rails.c; under peer->lock
+ * @cutting: none is let in, since all of them are being closed; under peer->lock
  * @exports: of &struct rmp_export, by id of the segment; under @export_lock
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
+ * @withdrawn: exports that the peer lost its right to, on their way out; likewise
+ * @acks: revocations of the peer that are not acknowledged yet
+ * @revoke_work: looks at those that were not answered; with the next two, of revoke.c
+ * @overdue: the worker is to cut the peer off
+ * @mute: it was cut off, and gets no time until it shows that it reads what is sent
  */
 struct rmp_session {
 	struct kref ref;
@@ -61,6 +74,9 @@ struct rmp_session {
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
 	u32 next_rail;
+	struct list_head ends;
+	struct list_head accepting;
+	bool cutting;
 
 	struct mutex export_lock;	/* exports, revokes and their counts */
 	struct xarray exports;
@@ -68,13 +84,19 @@ struct rmp_session {
 	u32 nr_exports;
 	u32 nr_revokes;
 	u32 next_revoke;
+	struct list_head withdrawn;
 	struct work_struct changed_work;
+	atomic_t acks;
+	struct delayed_work revoke_work;
+	bool overdue;
+	bool mute;
 };
 
 /**
  * struct rmp_peer - one entry of the peer table
  * @ref: the table, its worker's session, remote segments, callers
  * @users: remote segments and waiters: the worker keeps a connection for them
+ * @group: trust group; does not change
  * @failures: counts failed attempts, so that a waiter sees a new one
  * @seen: jiffies when it last was connected, or asked to be
  * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
@@ -87,6 +109,7 @@ struct rmp_peer {
 	char name[RMPOOL_NAME_MAX];
 	struct sockaddr_storage addr;
 	bool dynamic;
+	u32 group;
 	struct rmp_flow *flow;
 	atomic_t users;
 
@@ -163,7 +186,16 @@ void rmp_rails_incoming(struct rmp_cm_request *req);
  * jiffies until it wants to be called again, 0: no need.
  */
 unsigned long rmp_rails_maintain(struct rmp_session *s);
-void rmp_rails_destroy(struct rmp_session *s);
+/* By the worker: closes all queue pairs; they are drained and gone when it returns. What
+ * connects new ones is told to the peer after it began.
+ */
+void rmp_rails_cut(struct rmp_session *s);
+/* By the worker, of a session that is closing: all queue pairs are drained when the first
+ * returns, and destroyed, with all rails, when the second does, which may take a driver
+ * long. @dead is between them.
+ */
+void rmp_rails_close(struct rmp_session *s, struct list_head *dead);
+void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead);
 /* Marks what uses the device; the worker removes it. True if there is any. */
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: the device may have another address or MTU now. */
@@ -180,10 +212,42 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
  */
 bool rmp_rails_pair(struct rmp_session *s);
 
+/* fence.c */
+/* peer->lock held: a data queue pair was made, and is not connected yet. */
+void rmp_fence_watch(struct rmp_session *s, u32 rail, struct rmp_conn *conn);
+/* It is in error here: asks the peer to take its end down, and to say when that is
+ * done; &struct rmp_peer_ops.qp_fenced is called then.
+ */
+void rmp_fence_ask(struct rmp_session *s, u32 rail, u32 qp,
+		   const struct rmp_conn *conn);
+/* Drains it (&struct rmp_peer_ops.qp_drain), and answers if the peer asked. Once for each
+ * that was watched, before it is destroyed.
+ */
+void rmp_fence_drain(struct rmp_session *s, struct rmp_conn *conn);
+/* The peer asked. */
+void rmp_fence_asked(struct rmp_session *s, const struct rmp_msg_qp_fence *m);
+
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);
 void rmp_export_init(struct rmp_session *s);
 void rmp_export_destroy(struct rmp_session *s);
+
+/* revoke.c: what the peer was asked to let go of. It may leave so many unanswered: it
+ * answers each when what is in flight has ended, or is cut off soon, so only one that
+ * does not mean to comes near.
+ */
+#define RMP_REVOKES_MAX		8192
+void rmp_revoke_init(struct rmp_session *s);
+/* Tells the peer by REVOKE, REKEY or WITHDRAWN; from then on its answer, a cut or the end
+ * of the session counts, which the caller brings about when this fails. -ENOSPC: it has
+ * too many open.
+ */
+int rmp_revoke_send(struct rmp_session *s, u8 type, u32 segment, u64 region,
+		    struct rmp_revocation *rev);
+void rmp_revoke_acked(struct rmp_session *s, u32 id);
+/* By the worker: cuts the peer off if it is time. */
+void rmp_revoke_enforce(struct rmp_session *s);
+void rmp_revoke_end(struct rmp_session *s);
 
 /* rsegment.c: messages about the peer's segments */
 int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,

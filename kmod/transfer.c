@@ -5,12 +5,14 @@
  * A batch is copied in once, in blocks. Each request is checked on the copy,
  * its local region and the remote one are looked up and referenced, and it is
  * queued to the flow of its peer; one that does not pass gets its error as its
- * completion and nothing else. A local region may be made on the way, if the request
- * says so (cache.c). Ring slots were reserved before. A synchronous
+ * completion and nothing else. If the request says so, its bytes are copied through
+ * memory of the module (staging.c), or a local region is made on the way (cache.c), or is
+ * mapped for the trust group of the peer (reach.c). Ring
+ * slots were reserved before. A synchronous
  * batch collects its results in an rmp_batch and does not touch the ring.
  *
  * Locking: file->handles is read-held while a block is resolved, but not while
- * memory is pinned or a peer is waited for. file->lock guards the list of the
+ * memory is pinned or copied or a peer is waited for. file->lock guards the list of the
  * file's requests; it is outer to flow->lock. Reports are made without locks, each
  * by the one who set req->reported or who ends the request.
  *
@@ -24,6 +26,7 @@
 #include "cancel.h"
 #include "flow.h"
 #include "ring.h"
+#include "staging.h"
 
 static unsigned int rmp_request_timeout = 30000;
 module_param_named(request_timeout_ms, rmp_request_timeout, uint, 0644);
@@ -84,10 +87,13 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
 		.status = status,
 		.flags = unknown ? RMPOOL_COMPLETION_UNKNOWN : 0,
 		.wc_status = req->wc_status,
+		.attempts = req->attempts,
 		.rail = req->rail,
 		.elapsed_us = clamp_t(s64, us, 0, U32_MAX),
 	};
 
+	if (unknown && req->stage)
+		rmp_stage_stop(req->stage);
 	report(req->file, req->batch, req->index, &c);
 }
 
@@ -106,6 +112,8 @@ static void request_free(struct rmp_request *req)
 		rmp_peer_put(req->peer);
 	if (req->batch)
 		batch_put(req->batch);
+	if (req->stage)
+		rmp_stage_end(req->stage);
 	kmem_cache_free(rmp_request_cache, req);
 	/* With the last file gone, so may be the cache. */
 	rmp_file_put(file);
@@ -223,12 +231,48 @@ static struct rmp_region *make_local(struct rmp_submission *sub,
 	return region;
 }
 
+/* The region through which the request is copied, or NULL: it is to be registered, which
+ * says as well what is wrong with its memory. file->handles is given up meanwhile.
+ */
+static struct rmp_region *stage_local(struct rmp_submission *sub,
+				      struct rmp_request *req,
+				      const struct rmpool_request *r)
+{
+	unsigned long spent, most = request_wait(sub, r);
+	struct rmp_stage *stage;
+	int err = 0;
+
+	up_read(&sub->file->handles);
+	if (!rmp_staging_there()) {
+		/* What is ready must not wait for this one. */
+		submission_flush(sub);
+		spent = jiffies - sub->start;
+		rmp_staging_make(most - min(spent, most));
+	}
+	stage = rmp_stage_take(sub->file, req, r->local_addr, r->length, r->op);
+	if (stage) {
+		err = rmp_stage_prepare(stage, false);
+		if (err == -EAGAIN) {
+			submission_flush(sub);
+			err = rmp_stage_prepare(stage, true);
+		}
+	}
+	down_read(&sub->file->handles);
+	if (stage && err)
+		rmp_stage_end(stage);
+	if (!stage || err)
+		return NULL;
+	req->stage = stage;
+	return rmp_stage_region(stage);
+}
+
 static struct rmp_region *find_local(struct rmp_submission *sub,
+				     struct rmp_request *req,
 				     const struct rmpool_request *r)
 {
 	u32 access = r->op == RMPOOL_OP_GET ? RMPOOL_ACCESS_LOCAL_WRITE : 0;
 	struct rmp_memory *mem = &sub->file->mem;
-	struct rmp_region *region, *cached;
+	struct rmp_region *region, *found;
 
 	down_read(&mem->lock);
 	region = rmp_region_find(mem, r->local_addr, r->length, access);
@@ -237,8 +281,10 @@ static struct rmp_region *find_local(struct rmp_submission *sub,
 	    (region != ERR_PTR(-EFAULT) && region != ERR_PTR(-ERANGE) &&
 	     region != ERR_PTR(-EACCES)))
 		return region;
-	cached = rmp_cache_find(mem, r->local_addr, r->length, access);
-	return cached ?: make_local(sub, r, access);
+	found = rmp_cache_find(mem, r->local_addr, r->length, access);
+	if (!found && rmp_staging_wants(r->length))
+		found = stage_local(sub, req, r);
+	return found ?: make_local(sub, r, access);
 }
 
 /* The remote region; waits for the peer, once per call, if that may help. */
@@ -275,6 +321,32 @@ static struct rmp_rregion *find_remote(struct rmp_submission *sub,
 	return ERR_PTR(-ECANCELED);
 }
 
+/* Maps the region for the trust group of the peer, once for both. file->handles is given up
+ * meanwhile.
+ */
+static s32 reach_local(struct rmp_submission *sub, const struct rmp_request *req)
+{
+	struct rmpool_error error;
+	int err;
+
+	if (likely(rmp_region_reached(req->region, req->flow->group)))
+		return 0;
+	up_read(&sub->file->handles);
+	submission_flush(sub);
+	err = rmp_region_reach(req->region, req->flow->group, &error);
+	down_read(&sub->file->handles);
+	if (err == -EINTR) {
+		sub->interrupted = true;
+		return -ECANCELED;
+	}
+	/* It has lost all devices just now, and waits for one as others do. */
+	if (err == -ENODEV)
+		return 0;
+	if (err && !sub->error->reason)
+		*sub->error = error;
+	return err;
+}
+
 /* Fills in what a request refers to; 0 or the status of its completion. */
 static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 			   const struct rmpool_request *r)
@@ -282,6 +354,7 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	struct rmp_region *region;
 	struct rmp_rregion *rr;
 	struct rmp_rseg *rseg;
+	s32 status;
 
 	if (request_malformed(r))
 		return -EINVAL;
@@ -290,7 +363,7 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	if (!r->length)
 		return 0;
 
-	region = find_local(sub, r);
+	region = find_local(sub, req, r);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	req->region = region;
@@ -304,13 +377,37 @@ static s32 request_resolve(struct rmp_submission *sub, struct rmp_request *req,
 	req->peer = rmp_rseg_peer(rseg);
 	rmp_peer_hold(req->peer);
 	req->flow = rmp_peer_flow(req->peer);
+	/* May take long, in which the peer must not wait for what is used of it. */
+	status = reach_local(sub, req);
+	if (status)
+		return status;
+	rseg = xa_load(&sub->file->opens, r->segment);
+	if (!rseg || rmp_rseg_peer(rseg) != req->peer)
+		return -EBADF;
 	rr = find_remote(sub, rseg, r);
 	if (IS_ERR(rr))
 		return PTR_ERR(rr);
 	req->rr = rr;
-	req->local_pos = r->local_addr - region->addr;
+	req->local_pos = req->stage ? rmp_stage_pos(req->stage) :
+				      r->local_addr - region->addr;
 	req->remote_pos = r->offset - rr->offset;
 	return 0;
+}
+
+/* What is missing of a put follows while it is moving. file->handles is given up
+ * meanwhile.
+ */
+static void submission_fill(struct rmp_submission *sub, struct rmp_request *req)
+{
+	u64 bad;
+
+	up_read(&sub->file->handles);
+	submission_flush(sub);
+	if (rmp_stage_fill(req->stage, &bad) && !sub->error->reason) {
+		sub->error->reason = RMPOOL_REASON_UNMAPPED;
+		sub->error->need = bad;
+	}
+	down_read(&sub->file->handles);
 }
 
 /* One request on its way. Whatever becomes of it, it has one completion. */
@@ -319,10 +416,12 @@ static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
 {
 	struct rmp_file *file = sub->file;
 	s32 status;
+	bool more;
 
 	memset(req, 0, sizeof(*req));
 	INIT_LIST_HEAD(&req->active);
 	INIT_LIST_HEAD(&req->queue);
+	INIT_LIST_HEAD(&req->pieces);
 	INIT_LIST_HEAD(&req->file_node);
 	INIT_LIST_HEAD(&req->done_node);
 	kref_get(&file->ref);
@@ -346,7 +445,10 @@ static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
 		request_free(req);
 		return;
 	}
-	req->left = r->length;
+	req->left = req->stage ? rmp_stage_ready(req->stage) : r->length;
+	/* Who adds the rest holds it. */
+	more = req->left < r->length;
+	req->inflight = more;
 	if (req->flow != sub->flow)
 		submission_flush(sub);
 	sub->flow = req->flow;
@@ -354,6 +456,8 @@ static void submit_one(struct rmp_submission *sub, struct rmp_request *req,
 	list_add_tail(&req->file_node, &file->requests);
 	spin_unlock_bh(&file->lock);
 	list_add_tail(&req->done_node, &sub->ready);
+	if (more)
+		submission_fill(sub, req);
 }
 
 /* Submits @nr requests; 0, or why only the first *@taken were. */

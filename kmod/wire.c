@@ -279,6 +279,10 @@ static bool msg_ok(const struct rmp_msg *msg)
 		return msg->rail_lost.rail < RMP_WIRE_RAILS_MAX &&
 		       msg->rail_lost.qp < RMP_WIRE_QPS_MAX &&
 		       msg->rail_lost.qpn;
+	case RMP_MSG_QP_FENCE:
+		return msg->qp_fence.rail < RMP_WIRE_RAILS_MAX &&
+		       msg->qp_fence.qp < RMP_WIRE_QPS_MAX &&
+		       msg->qp_fence.qpn && msg->qp_fence.peer_qpn;
 	case RMP_MSG_SEGMENT_OPEN:
 		return text_ok(msg->segment_open.name,
 			       sizeof(msg->segment_open.name));
@@ -294,8 +298,13 @@ static bool msg_ok(const struct rmp_msg *msg)
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
 		return msg->revoke.segment;
+	case RMP_MSG_REKEY:
+		return msg->revoke.segment && msg->revoke.region;
+	case RMP_MSG_WITHDRAWN:
+		return msg->revoke.segment && !msg->revoke.region;
 	case RMP_MSG_PROBE:
 	case RMP_MSG_PROBE_ACK:
+	case RMP_MSG_QP_FENCED:
 	case RMP_MSG_CREDIT:
 	case RMP_MSG_BYE:
 		return true;
@@ -378,6 +387,16 @@ static void move_rail_lost(struct stream *s, struct rmp_msg_rail_lost *m)
 	move_u32(s, &m->qpn);
 }
 
+static void move_qp_fence(struct stream *s, struct rmp_msg_qp_fence *m)
+{
+	move_u8(s, &m->rail);
+	move_u8(s, &m->qp);
+	move_zero(s, 2);
+	move_u32(s, &m->id);
+	move_u32(s, &m->qpn);
+	move_u32(s, &m->peer_qpn);
+}
+
 static void move_segment_open(struct stream *s, struct rmp_msg_segment_open *m)
 {
 	move_u32(s, &m->cookie);
@@ -458,6 +477,12 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 	case RMP_MSG_RAIL_LOST:
 		move_rail_lost(s, &msg->rail_lost);
 		return true;
+	case RMP_MSG_QP_FENCE:
+		move_qp_fence(s, &msg->qp_fence);
+		return true;
+	case RMP_MSG_QP_FENCED:
+		move_u32(s, &msg->qp_fenced.id);
+		return true;
 	case RMP_MSG_SEGMENT_OPEN:
 		move_segment_open(s, &msg->segment_open);
 		return true;
@@ -480,6 +505,8 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 		return true;
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
+	case RMP_MSG_REKEY:
+	case RMP_MSG_WITHDRAWN:
 		move_revoke(s, &msg->revoke);
 		return true;
 	case RMP_MSG_PROBE:

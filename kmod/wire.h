@@ -111,6 +111,10 @@ enum rmp_wire_type {
 	RMP_MSG_CREDIT = 15,		/* only the header's credits */
 	RMP_MSG_BYE = 16,
 	RMP_MSG_RAIL_LOST = 17,
+	RMP_MSG_QP_FENCE = 18,
+	RMP_MSG_QP_FENCED = 19,
+	RMP_MSG_REKEY = 20,
+	RMP_MSG_WITHDRAWN = 21,
 };
 
 /* Longest endpoint text with its NUL: v1:[IPv6%scope]:port. */
@@ -151,11 +155,26 @@ struct rmp_msg_rail_tokens {
 	u8 token[RMP_WIRE_QPS_MAX][RMP_WIRE_TOKEN];
 };
 
-/* The sender took a queue pair of a rail down. */
+/* The sender took a queue pair of a rail down that carried nothing. */
 struct rmp_msg_rail_lost {
 	u8 rail;
 	u8 qp;			/* index in the rail */
 	u32 qpn;		/* its number at the sender, not 0 */
+};
+
+/* The sender took a queue pair of a rail down: the receiver is to do so as well, and to
+ * tell when nothing that was sent on it can arrive any more.
+ */
+struct rmp_msg_qp_fence {
+	u8 rail;
+	u8 qp;			/* index in the rail */
+	u32 id;			/* comes back in QP_FENCED */
+	u32 qpn;		/* its number at the sender, not 0 */
+	u32 peer_qpn;		/* at the receiver, not 0 */
+};
+
+struct rmp_msg_qp_fenced {
+	u32 id;			/* of the QP_FENCE */
 };
 
 struct rmp_msg_segment_open {
@@ -220,10 +239,11 @@ struct rmp_msg_keys {
 	struct rmp_wire_cursor next;	/* unless last */
 };
 
-struct rmp_msg_revoke {		/* REVOKE, and ACK with the same values */
+/* REVOKE, REKEY, WITHDRAWN, and REVOKE_ACK of each with the same values */
+struct rmp_msg_revoke {
 	u32 id;			/* of the revocation, chosen by the sender */
 	u32 segment;
-	u64 region;		/* 0: all regions, the segment is gone */
+	u64 region;		/* 0: all, and the segment; of REKEY not 0 */
 };
 
 struct rmp_msg_probe {		/* PROBE, PROBE_ACK */
@@ -240,6 +260,8 @@ struct rmp_msg {
 		struct rmp_msg_rail_request rail_request;
 		struct rmp_msg_rail_tokens rail_tokens;
 		struct rmp_msg_rail_lost rail_lost;
+		struct rmp_msg_qp_fence qp_fence;
+		struct rmp_msg_qp_fenced qp_fenced;
 		struct rmp_msg_segment_open segment_open;
 		struct rmp_msg_segment_info segment_info;
 		struct rmp_msg_segment segment;

@@ -315,7 +315,7 @@ static void check_device(struct kunit *test, u32 handle, u32 index, u64 start)
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
 	for (pos = 0; pos < region->length; pos += left) {
-		left = rmp_region_local(region, index, pos, &iova, &key);
+		left = rmp_region_local(region, 0, index, pos, &iova, &key);
 		KUNIT_ASSERT_NE(test, left, 0);
 		for (chunk = 0; chunk < map->nr_chunks; chunk++) {
 			mr = container_of(map->chunks[chunk].mr, struct played_mr, mr);
@@ -660,7 +660,9 @@ static void test_stuck(struct kunit *test)
 	rcu_barrier();
 	/* Nobody is left to be told of it. */
 	take_back();
-	/* In earnest all of this stays, and so does the module. */
+	/* In earnest all of this stays, and so do the domain and the module. */
+	KUNIT_EXPECT_EQ(test, world.domain[0][0].users, 1);
+	world.domain[0][0].users = 0;
 	link->sgt = sgt;
 	rmp_dmabuf_unlink(link);
 	dma_buf_put(dmabuf->buf);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Suite of kmod/export.c and segment.c: our segments, and what another node sees
- * of them: names, keys page by page while regions come and go, and taking keys
- * back. The rooms around them are the real ones, what they stand on is played
+ * of them: names, and keys page by page while regions come and go; how they are taken
+ * back: revoke_test.c. The rooms around them are the real ones, what they stand on is played
  * (peer_world.h); regions are just their description.
  */
 #include "peer_world.h"
+#include "segment_acts.h"
 
 static struct rmp_peer *other_node(struct kunit *test)
 {
@@ -16,64 +17,7 @@ static struct rmp_peer *other_node(struct kunit *test)
 	return peer;
 }
 
-static struct rmp_segment *publish(struct kunit *test, const char *text)
-{
-	char name[RMPOOL_NAME_MAX] = {};
-	struct rmp_segment *segment;
-
-	strscpy(name, text, sizeof(name));
-	segment = rmp_segment_create(name);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(segment));
-	return segment;
-}
-
-static void unpublish(struct rmp_segment *segment)
-{
-	struct rmp_revocation *rev = rmp_segment_delete(segment);
-
-	if (rev)
-		rmp_revocation_wait(rev, 0, false);
-	rmp_segment_put(segment);
-}
-
-/* A region of @chunks chunks of 2 MiB. */
-static void region_make(struct rmp_region *region, u64 id, u32 chunks)
-{
-	memset(region, 0, sizeof(*region));
-	region->id = id;
-	region->chunk_shift = 21;
-	region->nr_chunks = chunks;
-	region->iova_base = 1ULL << 40;
-	region->iova = region->iova_base + 77;
-	region->length = ((u64)chunks << 21) - 77;
-	region->access = RMPOOL_ACCESS_ALL;
-}
-
-static int insert_at(struct rmp_segment *segment, struct rmp_region *region,
-		     u64 offset)
-{
-	return rmp_segment_insert(segment, region, &offset);
-}
-
 /* ------------------------------------------------------ what the other node asks */
-
-/* Opens; what was answered. */
-static struct rmp_msg_segment_info ask_open(struct kunit *test,
-					    struct rmp_peer *peer,
-					    const char *name)
-{
-	static struct rmp_msg msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.type = RMP_MSG_SEGMENT_OPEN;
-	msg.segment_open.cookie = 4711;
-	strscpy(msg.segment_open.name, name, sizeof(msg.segment_open.name));
-	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
-	memset(&msg, 0, sizeof(msg));
-	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_SEGMENT_INFO, &msg));
-	KUNIT_EXPECT_EQ(test, msg.segment_info.cookie, 4711);
-	return msg.segment_info;
-}
 
 static void ask_close(struct kunit *test, struct rmp_peer *peer, u32 segment)
 {
@@ -82,15 +26,6 @@ static void ask_close(struct kunit *test, struct rmp_peer *peer, u32 segment)
 	};
 
 	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
-}
-
-static int say_ack(struct kunit *test, struct rmp_peer *peer, u32 id)
-{
-	struct rmp_msg msg = {
-		.type = RMP_MSG_REVOKE_ACK, .revoke = { .id = id, .segment = 1 },
-	};
-
-	return say(test, peer, &msg);
 }
 
 /* Asks for one page and takes it in, as rsegment.c does. @wrong: whether it did
@@ -147,7 +82,7 @@ static void expect_known(struct kunit *test, struct rmp_keycache *kc,
 			KUNIT_ASSERT_GT(test, left, 0);
 			KUNIT_ASSERT_EQ(test, iova, region->iova + pos);
 			KUNIT_ASSERT_EQ(test, rkey,
-					rmp_region_rkey(region, device, chunk));
+					rmp_region_rkey(region, 0, device, chunk));
 		}
 	}
 	rmp_rregion_put(rr);
@@ -232,14 +167,16 @@ static void test_offsets(struct kunit *test)
 	offset = RMPOOL_OFFSET_NEXT;
 	KUNIT_EXPECT_EQ(test, rmp_segment_insert(s, &r[0], &offset), -EINVAL);
 	/* Out again: each its own only, and the size follows. */
-	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, &r[3]));
+	rmp_segment_remove(s, &r[3]);
 	KUNIT_EXPECT_EQ(test, s->size, (8 << 20) - 77 - 77);
-	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, &r[3]));
+	rmp_segment_remove(s, &r[3]);
 	KUNIT_EXPECT_EQ(test, s->nr_regions, 3);
-	KUNIT_EXPECT_NULL(test, rmp_segment_remove(s, NULL));
+	/* Nobody has it open, so nobody is waited for. */
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[3]));
+	KUNIT_EXPECT_NULL(test, rmp_segment_delete(s));
 	KUNIT_EXPECT_EQ(test, s->nr_regions, 0);
 	KUNIT_EXPECT_EQ(test, s->size, 0);
-	unpublish(s);
+	rmp_segment_put(s);
 }
 
 #define REGIONS		60
@@ -262,15 +199,16 @@ static void put_in(struct kunit *test, struct walk *w, u32 i)
 }
 
 /* The other node is told, and lets go of it. */
-static void take_away(struct walk *w, u32 i)
+static void take_away(struct kunit *test, struct rmp_peer *peer, struct walk *w, u32 i)
 {
-	struct rmp_revocation *rev = rmp_segment_remove(w->segment, &w->r[i]);
-	struct rmp_rregion *rr = rmp_keycache_remove(&w->kc, w->r[i].id);
+	struct rmp_rregion *rr;
 
-	if (rev)
-		rmp_revocation_wait(rev, 0, false);
+	rmp_segment_remove(w->segment, &w->r[i]);
+	rr = rmp_keycache_remove(&w->kc, w->r[i].id);
 	if (rr)
 		rmp_rregion_put(rr);
+	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	KUNIT_ASSERT_FALSE(test, is_kept(&w->r[i]));
 	w->in[i] = false;
 	w->stays[i] = false;
 }
@@ -327,7 +265,7 @@ static void test_pages(struct kunit *test)
 			changed = true;
 			i = (u32)(below(2) ? below(REGIONS) : from.region >> 36);
 			if (w->in[i])
-				take_away(w, i);
+				take_away(test, peer, w, i);
 			if (below(2) && !w->in[i])
 				put_in(test, w, i);
 		}
@@ -338,7 +276,7 @@ static void test_pages(struct kunit *test)
 		}
 		for (i = 0; i < REGIONS; i++) {
 			if (w->in[i])
-				take_away(w, i);
+				take_away(test, peer, w, i);
 		}
 		rmp_keycache_destroy(&w->kc);
 		world_settle(test);
@@ -347,6 +285,58 @@ static void test_pages(struct kunit *test)
 	KUNIT_EXPECT_GT(test, pages, 60);
 	KUNIT_EXPECT_GT(test, again, 0);
 	unpublish(w->segment);
+	check_peer(test, peer);
+}
+
+/* The keys that a peer is told are those of its trust group, for which the regions of what it
+ * opens are mapped.
+ */
+static void test_group(struct kunit *test)
+{
+	struct sockaddr_storage addr = address(1);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_keycache kc;
+	struct rmp_rregion *rr;
+	struct rmp_region r[2];
+	struct rmp_peer *peer;
+	u32 rkey, other;
+	bool wrong;
+	u64 iova;
+
+	KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr, "g"), 0);
+	peer = peer_keep(test, "b");
+	KUNIT_ASSERT_NE(test, peer->group, RMP_GROUP_DEFAULT);
+	KUNIT_EXPECT_STREQ(test, rmp_group_name(peer->group), "g");
+	go_passive(test, peer, 1, 1);
+	forget_sent();
+	region_make(&r[0], 1, 3);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[0], 0), 0);
+	KUNIT_EXPECT_EQ(test, s->groups, 0);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	KUNIT_EXPECT_EQ(test, s->groups, BIT(peer->group));
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.reached), 1);
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).last, 1);
+	rr = rmp_keycache_find(&kc, 0, 1, RMPOOL_ACCESS_REMOTE_READ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, rkey, rmp_region_rkey(&r[0], peer->group, 0, 0));
+	other = rmp_region_rkey(&r[0], RMP_GROUP_DEFAULT, 0, 0);
+	KUNIT_EXPECT_NE(test, rkey, other);
+	rmp_rregion_put(rr);
+	rmp_keycache_destroy(&kc);
+
+	/* What comes later is mapped for the group before. */
+	region_make(&r[1], 2, 1);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[1], 1 << 30), -EAGAIN);
+	r[1].groups = BIT(peer->group);
+	KUNIT_EXPECT_EQ(test, insert_at(s, &r[1], 1 << 30), 0);
+	ask_close(test, peer, s->id);
+	KUNIT_EXPECT_EQ(test, s->groups, 0);
+	unpublish(s);
 	check_peer(test, peer);
 }
 
@@ -386,7 +376,6 @@ static void test_bare(struct kunit *test)
 	/* A segment that it has not opened looks empty. */
 	KUNIT_EXPECT_EQ(test, ask_page(test, peer, 4321, &from, &kc, &wrong).nr_runs, 0);
 	rmp_keycache_destroy(&kc);
-	rmp_segment_remove(s, NULL);
 	unpublish(s);
 	check_peer(test, peer);
 }
@@ -432,7 +421,6 @@ static void test_stale(struct kunit *test)
 	expect_known(test, &fresh, &r[0]);
 	rmp_keycache_destroy(&kc);
 	rmp_keycache_destroy(&fresh);
-	rmp_segment_remove(s, NULL);
 	unpublish(s);
 	check_peer(test, peer);
 }
@@ -465,85 +453,207 @@ static void test_changed(struct kunit *test)
 	rmp_segments_changed();
 	world_settle(test);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
-	rmp_segment_remove(s, NULL);
 	unpublish(s);
 }
 
-/* Keys are taken back: it is over when the other node says so, or is gone. */
-static void test_revoke(struct kunit *test)
+static struct rmp_rights *list_of(struct kunit *test, const char *peer, u32 access)
+{
+	struct rmp_rights *rights = kzalloc(struct_size(rights, of, 1), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rights);
+	rights->nr = 1;
+	strscpy(rights->of[0].peer, peer, sizeof(rights->of[0].peer));
+	rights->of[0].access = access;
+	return rights;
+}
+
+static struct rmp_revocation *allow(struct kunit *test, struct rmp_segment *segment,
+				    struct rmp_rights *rights, u32 lost)
+{
+	struct rmp_revocation *rev;
+	u32 really;
+
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(segment, rights, &really, &rev),
+			0);
+	KUNIT_EXPECT_EQ(test, really, lost);
+	world_settle(test);
+	return rev;
+}
+
+#define CAN_GET	RMPOOL_ACCESS_REMOTE_READ
+#define CAN_PUT	RMPOOL_ACCESS_REMOTE_WRITE
+
+/* What the other node may do is what it is told, and follows the list. */
+static void test_rights(struct kunit *test)
 {
 	struct rmp_peer *peer = other_node(test);
 	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
 	struct rmp_revocation *rev;
 	static struct rmp_msg msg;
-	struct rmp_region r[3];
-	u32 i;
+	struct rmp_keycache kc;
+	struct rmp_rregion *rr;
+	struct rmp_region r;
+	bool wrong;
 
-	for (i = 0; i < 3; i++) {
-		region_make(&r[i], i + 1, 1);
-		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
-	}
-	ask_open(test, peer, "s");
-	rev = rmp_segment_remove(s, &r[0]);
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	region_make(&r, 1, 1);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "a", CAN_GET | CAN_PUT),
+				      CAN_GET | CAN_PUT));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").status,
+			RMPOOL_REASON_NOT_ALLOWED);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	/* What it has not opened looks empty. */
+	KUNIT_EXPECT_EQ(test, ask_page(test, peer, s->id, &from, &kc, &wrong).nr_runs, 0);
+	KUNIT_EXPECT_FALSE(test, r.told);
+
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "b", CAN_GET), CAN_GET | CAN_PUT));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	KUNIT_EXPECT_TRUE(test, r.told);
+	rr = rmp_keycache_find(&kc, 0, 1, CAN_GET);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET);
+
+	/* More is told to who knows it; less as well. */
+	forget_sent();
+	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET | CAN_PUT);
+	KUNIT_EXPECT_NULL(test, allow(test, s, list_of(test, "*", CAN_PUT), CAN_GET));
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_EQ(test, rr->access, CAN_PUT);
+
+	/* Nothing any more: it is told once, and then never again. */
+	rev = allow(test, s, list_of(test, "b", 0), CAN_PUT);
 	KUNIT_ASSERT_NOT_NULL(test, rev);
-	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REVOKE, &msg));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_WITHDRAWN, &msg));
 	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
-	KUNIT_EXPECT_EQ(test, msg.revoke.region, 1);
-	/* Answers to something else, and twice to this. */
-	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id + 1), 0);
+	KUNIT_EXPECT_EQ(test, msg.revoke.region, 0);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&s->subscribers));
 	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
 	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
-	KUNIT_EXPECT_TRUE(test, completion_done(&rev->done));
-	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
-	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, 1, false));
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	rmp_segments_changed();
+	world_settle(test);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").status,
+			RMPOOL_REASON_NOT_ALLOWED);
 
-	/* It stays silent: who waits does not wait for ever. */
-	rev = rmp_segment_remove(s, &r[1]);
-	KUNIT_ASSERT_NOT_NULL(test, rev);
-	KUNIT_EXPECT_FALSE(test, rmp_revocation_wait(rev, 1, false));
-	/* All of a deleted segment; then the session ends. */
-	rev = rmp_segment_delete(s);
-	KUNIT_ASSERT_NOT_NULL(test, rev);
-	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
-	say(test, peer, &(struct rmp_msg){ .type = RMP_MSG_BYE });
-	KUNIT_EXPECT_TRUE(test, completion_done(&rev->done));
-	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, 1, false));
-	KUNIT_EXPECT_NULL(test, rmp_segment_delete(s));
-	KUNIT_EXPECT_EQ(test, insert_at(s, &r[0], 0), -ESTALE);
-	rmp_segment_put(s);
+	/* And back. */
+	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	rmp_rregion_put(rr);
+	rmp_keycache_destroy(&kc);
+	unpublish(s);
+	check_peer(test, peer);
 }
 
-/* A peer that leaves too many unanswered loses its session, and so all keys. To
- * make all of them would only take time.
- */
-static void test_too_many_revocations(struct kunit *test)
+/* A right that goes and comes before the other node is told of either. */
+static void test_rights_back_at_once(struct kunit *test)
 {
-	enum { LEFT = 100 };
 	struct rmp_peer *peer = other_node(test);
 	struct rmp_segment *s = publish(test, "s");
 	struct rmp_revocation *rev;
-	struct rmp_region r;
-	u32 i;
+	u32 lost;
 
 	ask_open(test, peer, "s");
-	region_make(&r, 1, 1);
 	mutex_lock(&peer->session->export_lock);
-	KUNIT_EXPECT_EQ(test, peer->session->nr_revokes, 0);
-	peer->session->nr_revokes = RMP_REVOKES_MAX - LEFT;
+	KUNIT_EXPECT_NOT_NULL(test, xa_load(&peer->session->exports, s->id));
 	mutex_unlock(&peer->session->export_lock);
-	for (i = 0; i < LEFT + 10 && peer->session; i++) {
-		KUNIT_ASSERT_EQ(test, insert_at(s, &r, 0), 0);
-		rev = rmp_segment_remove(s, &r);
-		if (rev)
-			rmp_revocation_wait(rev, 0, false);
-		forget_sent();
-		if (i >= LEFT)
-			world_settle(test);
-	}
-	KUNIT_EXPECT_EQ(test, i, LEFT + 1);
-	KUNIT_EXPECT_NULL(test, peer->session);
-	KUNIT_EXPECT_EQ(test, peer->reason, RMPOOL_REASON_SILENT);
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, list_of(test, "a", CAN_GET),
+						     &lost, &rev), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	/* Its export is out already, the old one perhaps still on its way out. */
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 0);
+	rmp_revocation_put(rev);
+	KUNIT_EXPECT_EQ(test, rmp_segment_set_rights(s, NULL, &lost, &rev), 0);
+	KUNIT_EXPECT_EQ(test, lost, 0);
+	KUNIT_EXPECT_NULL(test, rev);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "s").segment, s->id);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, peer->session->nr_exports, 1);
+	KUNIT_EXPECT_FALSE(test, list_empty(&s->subscribers));
 	unpublish(s);
+	check_peer(test, peer);
+}
+
+/* Keys that were told are replaced: which regions, and who is asked. */
+static void test_rekey(struct kunit *test)
+{
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_segment *s = publish(test, "s");
+	struct rmp_wire_cursor from = {};
+	struct rmp_region r[5], *told[4];
+	struct rmp_revocation *rev, *ending;
+	static struct rmp_msg msg;
+	struct rmp_keycache kc;
+	bool wrong;
+	u64 at = 0;
+	u32 i;
+
+	rmp_keycache_init(&kc, rregion_released, NULL);
+	for (i = 0; i < 4; i++) {
+		region_make(&r[i], i + 1, 1);
+		r[i].access = i == 1 ? CAN_GET : CAN_GET | CAN_PUT;
+		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
+	}
+	/* Up to the end of all space. */
+	region_make(&r[4], 5, 1);
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[4], U64_MAX - r[4].length), 0);
+	/* Nobody was told of any. */
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_GET | CAN_PUT, &at, told, 4), 0);
+	ask_open(test, peer, "s");
+	ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_FALSE(test, wrong);
+	at = 0;
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 2), 2);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[0]);
+	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[2]);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 4), 2);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[3]);
+	KUNIT_EXPECT_PTR_EQ(test, told[1], &r[4]);
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_PUT, &at, told, 4), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&r[3].ref), 2);
+	at = 0;
+	KUNIT_EXPECT_EQ(test, rmp_segment_told(s, CAN_GET | CAN_PUT, &at, told, 4), 1);
+	KUNIT_EXPECT_PTR_EQ(test, told[0], &r[1]);
+
+	forget_sent();
+	rev = rmp_segment_rekey(s, &r[2]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REKEY, &msg));
+	KUNIT_EXPECT_EQ(test, msg.revoke.segment, s->id);
+	KUNIT_EXPECT_EQ(test, msg.revoke.region, 3);
+	KUNIT_EXPECT_EQ(test, say_ack(test, peer, msg.revoke.id), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	/* One that went meanwhile: what it waits for is waited for, and nobody is asked. */
+	rmp_segment_remove(s, &r[2]);
+	rev = rmp_segment_rekey(s, &r[2]);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REKEY, NULL));
+	KUNIT_EXPECT_FALSE(test, completion_done(&rev->done));
+	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	KUNIT_EXPECT_NULL(test, rmp_segment_rekey(s, &r[2]));
+	/* With its segment. */
+	ending = rmp_segment_delete(s);
+	KUNIT_ASSERT_NOT_NULL(test, ending);
+	rev = rmp_segment_rekey(s, &r[0]);
+	KUNIT_EXPECT_PTR_EQ(test, rev, ending);
+	KUNIT_EXPECT_EQ(test, let_go_of_all(test, peer), 1);
+	rmp_revocation_put(ending);
+	rmp_revocation_put(rev);
+	rmp_segment_put(s);
+	rmp_keycache_destroy(&kc);
 	check_peer(test, peer);
 }
 
@@ -551,11 +661,13 @@ static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_names),
 	KUNIT_CASE(test_offsets),
 	KUNIT_CASE(test_pages),
+	KUNIT_CASE(test_group),
 	KUNIT_CASE(test_bare),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_changed),
-	KUNIT_CASE(test_revoke),
-	KUNIT_CASE(test_too_many_revocations),
+	KUNIT_CASE(test_rights),
+	KUNIT_CASE(test_rights_back_at_once),
+	KUNIT_CASE(test_rekey),
 	{}
 };
 

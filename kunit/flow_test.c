@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/flow.c and qp.c: requests become slices, slices are posted and
- * end, and each request ends once, with what moved. The scheduler and the
- * slicer are the real ones, queue pairs are played (flow_world.h).
+ * Suite of kmod/flow.c, repeat.c, renew.c and qp.c: requests become slices, slices are
+ * posted and end, also with their queue pair, and then are posted again, but not too
+ * early, nor with keys that were replaced; and each request ends once, with what moved.
+ * The scheduler and the slicer are the real ones, queue pairs are played (flow_world.h).
  */
 #include "flow_world.h"
+
+/* No request here is copied: see the suite "staging". */
+u64 rmp_stage_rest(const struct rmp_stage *stage, u64 pos, u64 rest)
+{
+	return rest;
+}
+
+bool rmp_stage_arrived(struct rmp_request *req, u64 iova, u32 length)
+{
+	return false;
+}
+
+void rmp_stage_stop(struct rmp_stage *stage)
+{
+}
+
+void rmp_stage_end(struct rmp_stage *stage)
+{
+}
 
 static void test_lengths(struct kunit *test)
 {
@@ -109,8 +129,17 @@ static void test_no_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&world.rail[0].slices), slices);
 }
 
-/* A queue pair fails in the middle: the requests that had slices there fail, the
- * others go on elsewhere, and nothing is posted there any more.
+/* Breaks a queue pair: all that was posted on it fails. */
+static void break_qp(u32 rail, u32 index, enum ib_wc_status status)
+{
+	proceed(qp_of(rail, index), status);
+	while (proceed(qp_of(rail, index), IB_WC_SUCCESS))
+		;
+	flush_workqueue(rmp_wq);
+}
+
+/* A queue pair fails in the middle: what was on it goes on elsewhere, and nothing is
+ * posted there any more.
  */
 static void test_qp_dies(struct kunit *test)
 {
@@ -122,19 +151,19 @@ static void test_qp_dies(struct kunit *test)
 	KUNIT_EXPECT_LT(test, a->posted, 100 * MIB);
 	b = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
 	rail_up(test, 1, 1);
-	KUNIT_EXPECT_TRUE(test, proceed(qp_of(0, 0), IB_WC_RETRY_EXC_ERR));
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_GE(test, world.failed_qps, 1);
 	KUNIT_EXPECT_NULL(test, world.flow->sched.rails[0]);
-	/* It is not over before the last slice is. */
 	KUNIT_EXPECT_EQ(test, a->ended, 0);
-	while (proceed(qp_of(0, 0), IB_WC_SUCCESS))
-		;
-	flush_workqueue(rmp_wq);
-	check_ended(test, a, -ECONNRESET);
-	KUNIT_EXPECT_EQ(test, a->req.wc_status, IB_WC_RETRY_EXC_ERR);
 	rail_down(0);
+	let_sweep_run();
 	finish_all();
+	check_ended(test, a, 0);
 	check_ended(test, b, 0);
+	/* Who asks is told that it did not go smoothly. */
+	KUNIT_EXPECT_EQ(test, a->req.wc_status, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_GT(test, a->req.attempts, 0);
+	KUNIT_EXPECT_EQ(test, b->req.attempts, 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&world.rail[0].errors),
 			atomic64_read(&world.rail[0].slices));
 }
@@ -144,20 +173,24 @@ static void test_statuses(struct kunit *test)
 	static const struct {
 		enum ib_wc_status wc;
 		s32 status;
+		bool again;
 	} ends[] = {
-		{ IB_WC_REM_ACCESS_ERR, -EREMOTEIO },
-		{ IB_WC_REM_INV_REQ_ERR, -EREMOTEIO },
-		{ IB_WC_REM_OP_ERR, -EREMOTEIO },
-		{ IB_WC_RETRY_EXC_ERR, -ECONNRESET },
-		{ IB_WC_RNR_RETRY_EXC_ERR, -ECONNRESET },
-		{ IB_WC_WR_FLUSH_ERR, -ECONNRESET },
-		{ IB_WC_RESP_TIMEOUT_ERR, -ECONNRESET },
-		{ IB_WC_LOC_PROT_ERR, -EIO },
-		{ IB_WC_GENERAL_ERR, -EIO },
+		{ IB_WC_REM_ACCESS_ERR, -EREMOTEIO, false },
+		{ IB_WC_REM_INV_REQ_ERR, -EREMOTEIO, false },
+		{ IB_WC_REM_OP_ERR, -EREMOTEIO, false },
+		{ IB_WC_RETRY_EXC_ERR, -ECONNRESET, true },
+		{ IB_WC_RNR_RETRY_EXC_ERR, -ECONNRESET, true },
+		{ IB_WC_WR_FLUSH_ERR, -ECONNRESET, true },
+		{ IB_WC_RESP_TIMEOUT_ERR, -ECONNRESET, true },
+		{ IB_WC_LOC_PROT_ERR, -EIO, false },
+		{ IB_WC_LOC_LEN_ERR, -EIO, false },
+		{ IB_WC_LOC_QP_OP_ERR, -EIO, true },
+		{ IB_WC_GENERAL_ERR, -EIO, true },
 	};
 	struct asked *a;
 	u32 i;
 
+	rmp_max_failover = 0;
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		rail_up(test, 0, 1);
 		a = ask_now(test, 10, RMPOOL_CLASS_NORMAL);
@@ -165,6 +198,23 @@ static void test_statuses(struct kunit *test)
 		while (proceed(qp_of(0, 0), IB_WC_SUCCESS))
 			;
 		check_ended(test, a, ends[i].status);
+		KUNIT_EXPECT_EQ(test, a->req.wc_status, ends[i].wc);
+		rail_down(0);
+	}
+	/* What says something about the slice itself fails it at once. */
+	rmp_max_failover = 4;
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		rail_up(test, 0, 1);
+		a = ask_now(test, 10, RMPOOL_CLASS_NORMAL);
+		break_qp(0, 0, ends[i].wc);
+		KUNIT_EXPECT_EQ(test, a->ended, !ends[i].again);
+		rail_down(0);
+		rail_up(test, 0, 1);
+		rmp_flow_kick(world.flow);
+		let_sweep_run();
+		finish_all();
+		check_ended(test, a, ends[i].again ? 0 : ends[i].status);
+		KUNIT_EXPECT_EQ(test, !!a->req.attempts, ends[i].again);
 		rail_down(0);
 	}
 }
@@ -191,12 +241,347 @@ static void test_post_fails(struct kunit *test)
 		b = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
 		finish_all();
 		check_ended(test, b, 0);
+		/* What it did not take as well, once it is known to be drained. */
+		rail_up(test, 2, 1);
 		rail_down(0);
 		rail_down(1);
-		flush_workqueue(rmp_wq);
-		KUNIT_EXPECT_EQ(test, a->ended, 1);
-		KUNIT_EXPECT_EQ(test, a->status, -ECONNRESET);
+		let_sweep_run();
+		finish_all();
+		check_ended(test, a, 0);
+		rail_down(2);
 	}
+}
+
+/* ------------------------------------------------------------ posted again */
+
+/* Of as many slices as it has MiB. */
+static struct asked *ask_plain(struct kunit *test, u32 mib, u8 op)
+{
+	struct asked *a = ask(test, mib * MIB, RMPOOL_CLASS_NORMAL);
+
+	a->region.chunk_shift = 30;
+	a->rr.chunk_shift = 30;
+	a->req.op = op;
+	return a;
+}
+
+/* One request, all of which is on a queue pair that broke; another rail is up. */
+static struct asked *ask_and_break(struct kunit *test, u8 op)
+{
+	struct asked *a = ask_plain(test, 3, op);
+
+	world.silent = true;
+	rail_up(test, 0, 1);
+	submit(a);
+	KUNIT_EXPECT_EQ(test, a->posted, 3 * MIB);
+	rail_up(test, 1, 1);
+	break_qp(0, 0, IB_WC_WR_FLUSH_ERR);
+	let_sweep_run();
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	return a;
+}
+
+/* A get waits for what was posted here, and no longer. */
+static void test_get_again(struct kunit *test)
+{
+	struct asked *a = ask_and_break(test, RMPOOL_OP_GET);
+
+	qp_down(0, 0);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	KUNIT_EXPECT_EQ(test, a->req.attempts, 3);
+}
+
+/* A put waits for the peer as well, whichever comes first. */
+static void test_put_again(struct kunit *test)
+{
+	struct asked *a = ask_and_break(test, RMPOOL_OP_PUT), *b;
+	u32 fence;
+
+	qp_down(0, 0);
+	let_sweep_run();
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	/* Nobody has to wait for it. */
+	b = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, b, 0);
+	/* Answers that nobody waits for, and the right one. */
+	say_fenced(4711, true);
+	say_fenced(0, true);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	say_all_fenced();
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	rail_down(1);
+
+	a = ask_and_break(test, RMPOOL_OP_PUT);
+	fence = world.conn[0][0]->fence;
+	say_fenced(fence, false);
+	say_fenced(fence, false);
+	let_sweep_run();
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	qp_down(0, 0);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+}
+
+/* The peer never says so: the put is reported at its deadline, as unknown, and is over
+ * then. After the word came, it is not unknown.
+ */
+static void test_no_fence(struct kunit *test)
+{
+	struct asked *a;
+	int known;
+
+	for (known = 0; known < 2; known++) {
+		a = ask_and_break(test, RMPOOL_OP_PUT);
+		qp_down(0, 0);
+		/* No way for it, so that it does not just succeed. */
+		rail_down(1);
+		if (known)
+			say_all_fenced();
+		let_sweep_run();
+		KUNIT_EXPECT_EQ(test, a->ended, 0);
+		a->req.deadline = jiffies;
+		rmp_flow_kick(world.flow);
+		let_sweep_run();
+		check_ended(test, a, -ETIMEDOUT);
+		KUNIT_EXPECT_EQ(test, a->unknown, !known);
+		say_all_fenced();
+	}
+}
+
+/* A cancelled put is over when nothing of it can come any more; who cannot wait is told
+ * that it is unknown. A get is over at once.
+ */
+static void test_cancel_held(struct kunit *test)
+{
+	struct asked *a = ask_and_break(test, RMPOOL_OP_PUT);
+	bool idle;
+
+	qp_down(0, 0);
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_FALSE(test, rmp_flow_stop(&a->req, -ECANCELED));
+	spin_unlock_bh(&world.flow->lock);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	say_all_fenced();
+	check_ended(test, a, -ECANCELED);
+	KUNIT_EXPECT_FALSE(test, a->unknown);
+	rail_down(1);
+
+	a = ask_and_break(test, RMPOOL_OP_PUT);
+	qp_down(0, 0);
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_FALSE(test, rmp_flow_stop(&a->req, -ECANCELED));
+	a->req.reported = true;
+	a->req.inflight++;
+	spin_unlock_bh(&world.flow->lock);
+	/* As it comes just then. */
+	say_all_fenced();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	rmp_flow_report_early(world.flow, &a->req);
+	check_ended(test, a, -ECANCELED);
+	KUNIT_EXPECT_TRUE(test, a->unknown);
+	rail_down(1);
+
+	a = ask_and_break(test, RMPOOL_OP_GET);
+	spin_lock_bh(&world.flow->lock);
+	idle = rmp_flow_stop(&a->req, -ECANCELED);
+	spin_unlock_bh(&world.flow->lock);
+	KUNIT_EXPECT_TRUE(test, idle);
+	rmp_request_end(&a->req);
+	check_ended(test, a, -ECANCELED);
+	rail_down(1);
+
+	/* Cancelled while it is with the device, which then breaks. */
+	world.silent = true;
+	a = ask(test, MIB, RMPOOL_CLASS_NORMAL);
+	a->req.op = RMPOOL_OP_PUT;
+	qp_down(0, 0);
+	rail_up(test, 0, 1);
+	submit(a);
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_FALSE(test, rmp_flow_stop(&a->req, -ECANCELED));
+	spin_unlock_bh(&world.flow->lock);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	qp_down(0, 0);
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	say_all_fenced();
+	check_ended(test, a, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, a->req.attempts, 0);
+}
+
+/* A put that is with a device; then @stop is done with it, and its queue pair breaks. The
+ * peer stays silent.
+ */
+static struct asked *stop_and_break(struct kunit *test,
+				    bool (*stop)(struct rmp_request *req, s32 status),
+				    enum ib_wc_status status)
+{
+	struct asked *a = ask_plain(test, 3, RMPOOL_OP_PUT);
+
+	world.silent = true;
+	rail_up(test, 0, 1);
+	submit(a);
+	KUNIT_EXPECT_EQ(test, a->posted, 3 * MIB);
+	spin_lock_bh(&world.flow->lock);
+	KUNIT_EXPECT_FALSE(test, stop(&a->req, -ECANCELED));
+	spin_unlock_bh(&world.flow->lock);
+	break_qp(0, 0, status);
+	qp_down(0, 0);
+	let_sweep_run();
+	return a;
+}
+
+/* Of a file that ended nobody waits for the peer's word, whenever the queue pair dies;
+ * who cancels does, however often the bytes were posted, and whatever it died of.
+ */
+static void test_stopped_before(struct kunit *test)
+{
+	static const enum ib_wc_status ends[] = {
+		IB_WC_RETRY_EXC_ERR, IB_WC_REM_ACCESS_ERR,
+	};
+	struct asked *a;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		a = stop_and_break(test, rmp_flow_abandon, ends[i]);
+		check_ended(test, a, -ECANCELED);
+		say_all_fenced();
+		rmp_max_failover = i ? 4 : 0;
+		a = stop_and_break(test, rmp_flow_stop, ends[i]);
+		KUNIT_EXPECT_EQ(test, a->ended, 0);
+		say_all_fenced();
+		check_ended(test, a, -ECANCELED);
+		KUNIT_EXPECT_FALSE(test, a->unknown);
+	}
+}
+
+/* The region goes while pieces are held, here or at the peer, or the session ends:
+ * nobody waits for the peer's word.
+ */
+static void test_held_taken_back(struct kunit *test)
+{
+	static const u8 ops[] = { RMPOOL_OP_PUT, RMPOOL_OP_GET };
+	struct asked *a;
+	u32 i, way;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		for (way = 0; way < 5; way++) {
+			a = ask_and_break(test, ops[i]);
+			if (way == 0)
+				WRITE_ONCE(a->region.dead, true);
+			else if (way == 1)
+				WRITE_ONCE(a->region.state,
+					   RMPOOL_REGION_STATE_STALE);
+			else if (way == 2)
+				WRITE_ONCE(a->rr.stale, true);
+			else if (way == 3)
+				WRITE_ONCE(a->rr.revoked, true);
+			/* Before or after it is drained. */
+			if (way == 4 || below(2))
+				qp_down(0, 0);
+			if (way == 4) {
+				rail_down(1);
+				WRITE_ONCE(a->rr.revoked, true);
+			}
+			rmp_flow_kick(world.flow);
+			let_sweep_run();
+			check_ended(test, a, way == 4 ? -ECONNRESET : -ESTALE);
+			KUNIT_EXPECT_FALSE(test, a->unknown);
+			rail_down(0);
+			rail_down(1);
+			say_all_fenced();
+		}
+	}
+}
+
+/* The same bytes are posted so often and no more; other bytes have tries of their own. */
+static void test_max_failover(struct kunit *test)
+{
+	struct asked *a;
+	u32 max, n;
+
+	for (max = 0; max < 4; max++) {
+		rmp_max_failover = max;
+		rail_up(test, 0, 1);
+		a = ask(test, 8 * MIB, RMPOOL_CLASS_NORMAL);
+		submit(a);
+		for (n = 0; n < max; n++) {
+			break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+			KUNIT_EXPECT_EQ(test, a->ended, 0);
+			rail_down(0);
+			rail_up(test, 0, 1);
+			rmp_flow_kick(world.flow);
+			let_sweep_run();
+		}
+		if (below(2)) {
+			finish_all();
+			check_ended(test, a, 0);
+		} else {
+			break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+			check_ended(test, a, -ECONNRESET);
+		}
+		rail_down(0);
+	}
+}
+
+/* There are too many pieces: who gets none fails, and gives back what it has. */
+static void test_max_pieces(struct kunit *test)
+{
+	struct asked *a = ask_plain(test, 3, RMPOOL_OP_PUT);
+
+	rail_up(test, 0, 1);
+	submit(a);
+	world.flow->nr_pieces = RMP_PIECES_MAX - 2;
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	check_ended(test, a, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_pieces, RMP_PIECES_MAX - 2);
+	world.flow->nr_pieces = 0;
+	rail_down(0);
+}
+
+/* Repeated bytes take another rail where there is one, and the same where not. */
+static void test_other_rail(struct kunit *test)
+{
+	struct asked *a = ask_plain(test, 2, RMPOOL_OP_PUT);
+	struct asked *b = ask_plain(test, 3, RMPOOL_OP_PUT);
+	u32 nr;
+
+	/* Of the first, one on each queue pair; of the second, more on the other rail. */
+	rail_up(test, 0, 2);
+	submit(a);
+	rail_up(test, 1, 1);
+	submit(b);
+	KUNIT_EXPECT_GE(test, played(qp_of(1, 0))->nr, 2);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	nr = played(qp_of(0, 1))->nr;
+	qp_down(0, 0);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, 2 * MIB);
+	KUNIT_EXPECT_EQ(test, played(qp_of(0, 1))->nr, nr);
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, 0);
+	rail_down(1);
+
+	a = ask_now(test, 2 * MIB, RMPOOL_CLASS_NORMAL);
+	break_qp(0, 1, IB_WC_RETRY_EXC_ERR);
+	rail_down(0);
+	rail_up(test, 0, 1);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
 }
 
 /* Overdue: what is queued ends, what is in flight is reported at once, as not
@@ -269,6 +654,200 @@ static void test_taken_back(struct kunit *test)
 	rmp_flow_kick(world.flow);
 	let_sweep_run();
 	check_ended(test, a, -ENOTCONN);
+}
+
+/* Other keys at the peer: what is in flight with the old ones ends, then the request goes
+ * on with the new ones. It does not hold up others meanwhile.
+ */
+static void test_renewed(struct kunit *test)
+{
+	struct asked *a, *b, *c;
+	u64 posted;
+
+	rail_up(test, 0, 1);
+	a = ask_now(test, 100 * MIB, RMPOOL_CLASS_HIGH);
+	posted = a->posted;
+	KUNIT_EXPECT_GT(test, posted, 0);
+	b = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	renew(a);
+	renew(b);
+	submit(b);
+	/* Nothing of it was posted with the old ones. */
+	KUNIT_EXPECT_PTR_EQ(test, b->req.rr, &b->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&b->rr.ref), 1);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, posted);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+	c = ask_now(test, MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, 0);
+	check_ended(test, c, 0);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->renewed.ref), 3);
+
+	/* All is posted: it needs no new ones. */
+	a = ask_now(test, 10, RMPOOL_CLASS_HIGH);
+	renew(a);
+	finish_all();
+	check_ended(test, a, 0);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+}
+
+/* What a dead queue pair carried does not keep the old keys, whatever it waits for, nor
+ * does what is only being copied.
+ */
+static void test_renewed_held(struct kunit *test)
+{
+	struct asked *a = ask_and_break(test, RMPOOL_OP_PUT);
+
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	qp_down(0, 0);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	say_all_fenced();
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	rail_down(1);
+
+	/* They are replaced while it is in flight: the last that fails lets go of them. */
+	a = ask_plain(test, 3, RMPOOL_OP_PUT);
+	rail_up(test, 0, 1);
+	submit(a);
+	rail_up(test, 1, 1);
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->rr);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	qp_down(0, 0);
+	say_all_fenced();
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+
+	/* And then the new ones are taken back, too: nobody waits for the peer's end. */
+	a = ask_plain(test, 3, RMPOOL_OP_PUT);
+	rail_down(1);
+	rail_up(test, 0, 1);
+	submit(a);
+	rail_up(test, 1, 1);
+	renew(a);
+	WRITE_ONCE(a->renewed.revoked, true);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	check_ended(test, a, -ESTALE);
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	rail_down(0);
+	say_all_fenced();
+
+	a = ask_plain(test, 1, RMPOOL_OP_GET);
+	/* Who copies. */
+	a->req.inflight = 1;
+	submit(a);
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	renew(a);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_PTR_EQ(test, a->req.rr, &a->renewed);
+	KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+	rmp_flow_copied(&a->req, 0, 0);
+	check_ended(test, a, 0);
+}
+
+/* Nor does the peer wait for who copies when it takes the region back. What comes
+ * afterwards ends for the same reason as if it had been there.
+ */
+static void test_taken_back_copied(struct kunit *test)
+{
+	struct asked *a;
+	u32 way;
+
+	rail_up(test, 0, 1);
+	for (way = 0; way < 4; way++) {
+		a = ask_plain(test, 1, way & 1 ? RMPOOL_OP_GET : RMPOOL_OP_PUT);
+		/* Who copies. */
+		a->req.inflight = 1;
+		submit(a);
+		if (way & 1)
+			finish_all();
+		if (way & 2)
+			WRITE_ONCE(a->rr.access, 0);
+		WRITE_ONCE(a->rr.revoked, true);
+		rmp_flow_kick(world.flow);
+		let_sweep_run();
+		/* Not before its slice has ended. */
+		KUNIT_EXPECT_EQ(test, a->req.rr == &a->rr, !(way & 1));
+		finish_all();
+		KUNIT_EXPECT_PTR_NE(test, a->req.rr, &a->rr);
+		KUNIT_EXPECT_EQ(test, refcount_read(&a->rr.ref), 1);
+		KUNIT_EXPECT_EQ(test, a->ended, 0);
+		/* A put is not whole yet. */
+		if (!(way & 1)) {
+			rmp_flow_more(&a->req, MIB);
+			rmp_flow_run(world.flow);
+			KUNIT_EXPECT_EQ(test, a->req.status,
+					way & 2 ? -EACCES : -ESTALE);
+		}
+		rmp_flow_copied(&a->req, 0, 0);
+		KUNIT_EXPECT_EQ(test, a->ended, 1);
+		KUNIT_EXPECT_EQ(test, a->posted, MIB);
+		if (way & 1)
+			check_ended(test, a, 0);
+	}
+}
+
+/* A right that goes: nothing is posted beyond it. */
+static void test_right_withdrawn(struct kunit *test)
+{
+	struct asked *put, *get, *a;
+
+	rail_up(test, 0, 1);
+	put = ask(test, 100 * MIB, RMPOOL_CLASS_HIGH);
+	put->req.op = RMPOOL_OP_PUT;
+	submit(put);
+	get = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	get->req.op = RMPOOL_OP_GET;
+	WRITE_ONCE(put->rr.access, RMPOOL_ACCESS_REMOTE_READ);
+	WRITE_ONCE(get->rr.access, RMPOOL_ACCESS_REMOTE_READ);
+	submit(get);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, get, 0);
+	KUNIT_EXPECT_EQ(test, put->ended, 1);
+	KUNIT_EXPECT_EQ(test, put->status, -EACCES);
+	KUNIT_EXPECT_EQ(test, put->bytes, put->moved);
+	KUNIT_EXPECT_LT(test, put->moved, 100 * MIB);
+
+	/* Queued, and then it may do nothing, as of a segment that is withdrawn. */
+	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	WRITE_ONCE(a->rr.access, 0);
+	WRITE_ONCE(a->rr.revoked, true);
+	submit(a);
+	let_sweep_run();
+	check_ended(test, a, -EACCES);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	/* With other keys, and less than before. */
+	a = ask(test, MIB, RMPOOL_CLASS_HIGH);
+	renew(a);
+	a->renewed.access = 0;
+	submit(a);
+	let_sweep_run();
+	check_ended(test, a, -EACCES);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
 }
 
 /* A suspect region holds up its own requests only, until it is known what it is. */
@@ -378,7 +957,7 @@ static void test_random(struct kunit *test)
 {
 	enum { NR = 1200 };
 	struct asked **a;
-	u32 n, i, q, up = 0, ok = 0;
+	u32 n, i, q, up = 0, ok = 0, again = 0;
 
 	a = kunit_kcalloc(test, NR, sizeof(*a), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, a);
@@ -400,8 +979,11 @@ static void test_random(struct kunit *test)
 			rmp_flow_kick(world.flow);
 			break;
 		case 4:
+			if (!below(3))
+				say_all_fenced();
 			if (below(6))
 				break;
+			world.silent = below(2);
 			rail_down(i);
 			up &= ~BIT(i);
 			break;
@@ -413,6 +995,13 @@ static void test_random(struct kunit *test)
 		case 6:
 			if (n && !below(8))
 				WRITE_ONCE(a[below(n)]->rr.revoked, true);
+			if (!n || below(4))
+				break;
+			i = (u32)below(n);
+			if (!a[i]->rr.next)
+				renew(a[i]);
+			if (below(2))
+				rmp_flow_kick(world.flow);
 			break;
 		default:
 			if (up & BIT(i))
@@ -423,6 +1012,8 @@ static void test_random(struct kunit *test)
 			let_sweep_run();
 	}
 	/* Whatever was broken is made anew, and all goes to its end. */
+	world.silent = false;
+	say_all_fenced();
 	world.no_local = 0;
 	world.no_remote = 0;
 	for (i = 0; i < RAILS; i++) {
@@ -441,8 +1032,16 @@ static void test_random(struct kunit *test)
 		if (!a[n]->status)
 			KUNIT_EXPECT_EQ(test, a[n]->moved, a[n]->length);
 		ok += !a[n]->status;
+		again += a[n]->req.attempts;
+		if (!a[n]->status) {
+			KUNIT_EXPECT_EQ(test, a[n]->posted, a[n]->length);
+			KUNIT_EXPECT_EQ(test, a[n]->tiles,
+					tile(a[n]->length) - tile(0));
+		}
 	}
-	kunit_info(test, "%u of %u succeeded", ok, NR);
+	kunit_info(test, "%u of %u succeeded, %u slices were repeated", ok, NR,
+		   again);
+	KUNIT_EXPECT_GT(test, again, 0);
 	KUNIT_EXPECT_GT(test, ok, NR / 10);
 	KUNIT_EXPECT_LT(test, ok, NR);
 }
@@ -454,8 +1053,21 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_qp_dies),
 	KUNIT_CASE(test_statuses),
 	KUNIT_CASE(test_post_fails),
+	KUNIT_CASE(test_get_again),
+	KUNIT_CASE(test_put_again),
+	KUNIT_CASE(test_no_fence),
+	KUNIT_CASE(test_cancel_held),
+	KUNIT_CASE(test_stopped_before),
+	KUNIT_CASE(test_held_taken_back),
+	KUNIT_CASE(test_max_failover),
+	KUNIT_CASE(test_max_pieces),
+	KUNIT_CASE(test_other_rail),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
+	KUNIT_CASE(test_renewed),
+	KUNIT_CASE(test_renewed_held),
+	KUNIT_CASE(test_taken_back_copied),
+	KUNIT_CASE(test_right_withdrawn),
 	KUNIT_CASE(test_suspect),
 	KUNIT_CASE(test_got_while_suspect),
 	KUNIT_CASE(test_stop),

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of flow.c and qp.c: the queue pairs of devices, regions on both
- * sides, and who is told that a request has ended. The test says what completes,
- * in which way and when. Each work request is looked at: that it stays in one
- * chunk on both sides and uses the keys of its rail; and that the bytes of a
- * request are posted once each.
+ * The world of flow.c, repeat.c, renew.c and qp.c: the queue pairs of devices, regions on both
+ * sides, the peer that answers for its ends, and who is told that a request has ended.
+ * The test says what completes, in which way and when. Each work request is looked at:
+ * that it stays in one chunk on both sides and uses the keys of its rail; that the bytes
+ * of a request are posted once each, not counting those that failed; and that what
+ * failed is not posted again as long as anything of it may still be on its way.
  */
 #ifndef RMP_FLOW_WORLD_H
 #define RMP_FLOW_WORLD_H
 
 #include "suite.h"
 #include "flow.c"
+#include "repeat.c"
+#include "renew.c"
 #include "qp.c"
 #include "sched.c"
 #include "slice.c"
 
 #define RAILS		3
+/* The peer's trust group: whatever is asked for is asked for it. */
+#define PLAYED_GROUP	3
 #define KIB		1024ULL
 #define MIB		(1024 * KIB)
 
@@ -35,6 +40,8 @@ struct asked {
 	struct rmp_request req;
 	struct rmp_region region;
 	struct rmp_rregion rr;
+	struct rmp_rregion renewed;
+	u64 from;		/* where its bytes begin in its region */
 	u64 length;
 	u64 posted;
 	u64 tiles;		/* see tile() */
@@ -56,13 +63,35 @@ static struct {
 	struct rmp_flow *flow;
 	u32 no_local;		/* devices that do not have the memory mapped */
 	u32 no_remote;
+	int used;		/* mappings */
+	struct rmp_domain domain;
 	int fail_post;		/* which work request is not taken, from 1 */
 	int failed_qps;
+	/* looks at a slice when it is posted, and when it has succeeded */
+	void (*look)(struct rmp_slice *slice, bool done);
 	struct asked *ended[8192];
 	u32 nr_ended;
+	spinlock_t lock;	/* of all below, and of what is counted in struct asked */
+	bool silent;		/* the peer does not answer for its ends */
+	DECLARE_BITMAP(fenced, 8192);	/* those that it answered for */
+	struct {
+		struct asked *a;
+		u64 from, to;
+		u32 fence;
+	} late[1024];		/* bytes that may still be on their way */
+	u32 nr_late;
+	u32 unfenced[1024];	/* dead queue pairs that it was not asked about yet */
+	u32 nr_unfenced;
 } world;
 
 /* ---------------------------------------------------------- what is played */
+
+/* Said with locks held, so only counted. */
+#define must(condition) \
+do { \
+	if (!(condition) && !world.wrong++) \
+		world.wrong_line = __LINE__; \
+} while (0)
 
 static inline struct asked *asked_of(struct rmp_request *req)
 {
@@ -74,6 +103,8 @@ void rmp_request_report(struct rmp_request *req, s32 status, bool unknown,
 {
 	struct asked *a = asked_of(req);
 
+	if (unknown && req->stage)
+		rmp_stage_stop(req->stage);
 	a->reported++;
 	a->status = status;
 	a->unknown = unknown;
@@ -87,6 +118,8 @@ void rmp_request_end(struct rmp_request *req)
 	if (!req->reported)
 		rmp_request_report(req, req->status, false, req->bytes);
 	a->ended++;
+	if (req->stage)
+		rmp_stage_end(req->stage);
 	world.ended[world.nr_ended++ % ARRAY_SIZE(world.ended)] = a;
 }
 
@@ -106,15 +139,43 @@ static inline u64 rest_of(u64 lead, u64 length, u32 shift, u64 pos)
 	return min(((at >> shift) + 1) << shift, lead + length) - at;
 }
 
-u64 rmp_region_local(const struct rmp_region *region, u32 dev_index, u64 pos,
-		     u64 *iova, u32 *lkey)
+u64 rmp_region_local(const struct rmp_region *region, u32 group, u32 dev_index,
+		     u64 pos, u64 *iova, u32 *lkey)
 {
+	must(group == PLAYED_GROUP);
 	if (world.no_local & BIT(dev_index))
 		return 0;
 	*iova = region->iova + pos;
 	*lkey = dev_index << 24 | (u32)((region->iova + pos) >>
 					region->chunk_shift);
 	return rest_of(region->iova, region->length, region->chunk_shift, pos);
+}
+
+u64 rmp_region_use(const struct rmp_region *region, u32 group, u32 dev_index,
+		   u64 pos, u64 *iova, u32 *lkey, struct rmp_mapping **map)
+{
+	u64 left = rmp_region_local(region, group, dev_index, pos, iova, lkey);
+
+	/* Never looked into. */
+	*map = left ? (struct rmp_mapping *)&world : NULL;
+	world.used += !!*map;
+	return left;
+}
+
+void rmp_region_unuse(struct rmp_mapping *map)
+{
+	world.used -= !!map;
+}
+
+void rmp_rregion_hold(struct rmp_rregion *rr)
+{
+	refcount_inc(&rr->ref);
+}
+
+/* The cache keeps its own for good. */
+void rmp_rregion_put(struct rmp_rregion *rr)
+{
+	must(!refcount_dec_and_test(&rr->ref));
 }
 
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
@@ -142,37 +203,82 @@ static inline u64 tile(u64 at)
 	return at ^ at >> 29;
 }
 
-/* Said with locks held, so only counted. */
-#define must(condition) \
-do { \
-	if (!(condition) && !world.wrong++) \
-		world.wrong_line = __LINE__; \
-} while (0)
+static inline u64 slice_at(const struct rmp_slice *slice)
+{
+	const struct asked *a = asked_of(slice->req);
+
+	return slice->sge.addr - a->req.region->iova - a->from;
+}
+
+/* It failed: what it carried may arrive all the same, later. */
+static inline void note_late(struct rmp_slice *slice)
+{
+	struct asked *a = asked_of(slice->req);
+	u64 at = slice_at(slice);
+
+	spin_lock_bh(&world.lock);
+	a->posted -= slice->len;
+	a->tiles -= tile(at + slice->len) - tile(at);
+	if (world.nr_late < ARRAY_SIZE(world.late)) {
+		world.late[world.nr_late].a = a;
+		world.late[world.nr_late].from = at;
+		world.late[world.nr_late].to = at + slice->len;
+		world.late[world.nr_late++].fence = slice->qp->conn.fence;
+	} else {
+		must(false);
+	}
+	spin_unlock_bh(&world.lock);
+}
+
+/* Nothing comes any more of the gets, or also of the puts, of one queue pair. */
+static inline void forget_late(u32 fence, bool puts)
+{
+	u32 i, n = 0;
+
+	spin_lock_bh(&world.lock);
+	for (i = 0; i < world.nr_late; i++) {
+		if (world.late[i].fence == fence &&
+		    (puts || world.late[i].a->req.op == RMPOOL_OP_GET))
+			continue;
+		world.late[n++] = world.late[i];
+	}
+	world.nr_late = n;
+	spin_unlock_bh(&world.lock);
+}
 
 static inline void check_wr(struct rmp_qp *qp, struct rmp_slice *slice)
 {
 	struct asked *a = asked_of(slice->req);
+	const struct rmp_region *region = a->req.region;
 	const struct ib_rdma_wr *wr = &slice->wr;
-	u64 local = slice->sge.addr - a->region.iova;
+	u64 local = slice->sge.addr - region->iova - a->from;
 	u64 remote = wr->remote_addr - a->rr.iova;
+	u32 i;
 
 	must(local == remote);
 	must(slice->len > 0 && slice->len == slice->sge.length);
 	must(slice->len <= qp->max_slice);
 	must(local + slice->len <= a->length);
 	must(slice->sge.lkey == (qp->rail->dev->index << 24 |
-		(u32)(slice->sge.addr >> a->region.chunk_shift)));
+		(u32)(slice->sge.addr >> region->chunk_shift)));
 	must(wr->rkey == (qp->rail->remote_dev << 24 |
 		(u32)(wr->remote_addr >> a->rr.chunk_shift)));
-	must(slice->len <= rest_of(a->region.iova, a->region.length,
-				   a->region.chunk_shift, local));
+	must(slice->len <= rest_of(region->iova, region->length,
+				   region->chunk_shift, a->from + local));
 	must(slice->len <= rest_of(a->rr.iova, a->rr.length,
 				   a->rr.chunk_shift, remote));
 	must(wr->wr.opcode == (a->req.op == RMPOOL_OP_PUT ?
 			       IB_WR_RDMA_WRITE : IB_WR_RDMA_READ));
 	must(!a->ended);
+	if (world.look)
+		world.look(slice, false);
+	spin_lock_bh(&world.lock);
 	a->posted += slice->len;
 	a->tiles += tile(local + slice->len) - tile(local);
+	for (i = 0; i < world.nr_late; i++)
+		must(world.late[i].a != a || local >= world.late[i].to ||
+		     local + slice->len <= world.late[i].from);
+	spin_unlock_bh(&world.lock);
 }
 
 static inline int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -184,10 +290,17 @@ static inline int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	for (; wr; wr = wr->next) {
 		if (world.fail_post && !--world.fail_post) {
 			*bad = wr;
+			/* From here on nothing was taken. */
+			for (; wr; wr = wr->next) {
+				slice = container_of(wr, struct rmp_slice, wr.wr);
+				check_wr(slice->qp, slice);
+				note_late(slice);
+			}
 			return -ENOMEM;
 		}
 		slice = container_of(wr, struct rmp_slice, wr.wr);
 		check_wr(slice->qp, slice);
+		must(slice->pos == asked_of(slice->req)->from + slice_at(slice));
 		must(q->nr < slice->qp->s.depth);
 		q->wr[(q->first + q->nr++) % ARRAY_SIZE(q->wr)] = &slice->wr.wr;
 		/* Else completions would come too late. */
@@ -230,14 +343,18 @@ static inline bool proceed(struct rmp_qp *qp, enum ib_wc_status status)
 	if (status != IB_WC_SUCCESS)
 		q->broken = true;
 	if (q->broken) {
-		complete_wr(next_wr(q), status == IB_WC_SUCCESS ?
-			    IB_WC_WR_FLUSH_ERR : status);
+		wr = next_wr(q);
+		note_late(container_of(wr, struct rmp_slice, wr.wr));
+		complete_wr(wr, status == IB_WC_SUCCESS ? IB_WC_WR_FLUSH_ERR :
+							  status);
 		return true;
 	}
 	do {
 		wr = next_wr(q);
 		slice = container_of(wr, struct rmp_slice, wr.wr);
 		asked_of(slice->req)->moved += slice->len;
+		if (world.look)
+			world.look(slice, true);
 	} while (!(wr->send_flags & IB_SEND_SIGNALED));
 	complete_wr(wr, IB_WC_SUCCESS);
 	return true;
@@ -247,6 +364,23 @@ void rmp_conn_init(struct rmp_conn *conn, const struct rmp_conn_ops *ops, int ac
 {
 	memset(conn, 0, sizeof(*conn));
 	conn->ops = ops;
+}
+
+u32 rmp_peer_group(const struct rmp_peer *peer)
+{
+	return PLAYED_GROUP;
+}
+
+struct rmp_domain *rmp_domain_get(struct rmp_device *dev, u32 group)
+{
+	must(group == PLAYED_GROUP);
+	world.domain.users++;
+	return &world.domain;
+}
+
+void rmp_domain_put(struct rmp_domain *domain)
+{
+	domain->users--;
 }
 
 int rmp_conn_create_qp(struct rmp_conn *conn, struct ib_pd *pd, u32 send_wr,
@@ -274,16 +408,29 @@ void rmp_conn_set_lost(struct rmp_conn *conn)
 /* Drains: all that was posted ends. What is unsignalled at the end was not posted
  * whole: it may have been done, and then no completion comes for it.
  */
-void rmp_conn_destroy(struct rmp_conn *conn)
+void rmp_conn_drain(struct rmp_conn *conn)
 {
 	struct rmp_qp *qp = container_of(conn, struct rmp_qp, conn);
+	struct played_qp *q = played(qp);
+	u32 n;
 
-	if (played(qp)->unsignalled && !played(qp)->broken && below(2))
-		played(qp)->nr -= min(played(qp)->nr, played(qp)->unsignalled);
-	played(qp)->broken = true;
+	if (q->unsignalled && !q->broken && below(2)) {
+		for (n = min(q->nr, q->unsignalled); n; n--) {
+			q->nr--;
+			note_late(container_of(q->wr[(q->first + q->nr) %
+						     ARRAY_SIZE(q->wr)],
+					       struct rmp_slice, wr.wr));
+		}
+	}
+	q->broken = true;
 	while (proceed(qp, IB_WC_SUCCESS))
 		;
-	kfree(played(qp));
+	forget_late(conn->fence, test_bit(conn->fence, world.fenced));
+}
+
+void rmp_conn_destroy(struct rmp_conn *conn)
+{
+	kfree(played(container_of(conn, struct rmp_qp, conn)));
 }
 
 void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn)
@@ -325,20 +472,49 @@ static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
 		conn->dev = rail->dev;
 		KUNIT_ASSERT_EQ(test, conn->ops->setup(conn), 0);
 		conn->state = 1;
+		conn->peer_qpn = 77;
 		world.conn[i][q] = conn;
 		rmp_qp_start(conn);
 	}
 }
 
+/* The peer says that its end of a queue pair is drained; ours may not be yet. */
+static inline void say_fenced(u32 fence, bool drained)
+{
+	set_bit(fence, world.fenced);
+	if (drained)
+		forget_late(fence, true);
+	rmp_hold_fenced(world.flow, fence);
+}
+
+/* Of all that it was silent about. */
+static inline void say_all_fenced(void)
+{
+	while (world.nr_unfenced)
+		say_fenced(world.unfenced[--world.nr_unfenced], true);
+}
+
+static inline void qp_down(u32 rail, u32 index)
+{
+	struct rmp_conn *conn = world.conn[rail][index];
+	u32 fence;
+
+	if (!conn)
+		return;
+	fence = conn->fence;
+	world.conn[rail][index] = NULL;
+	rmp_qp_drain(conn);
+	rmp_qp_destroy(conn);
+	if (!world.silent)
+		say_fenced(fence, true);
+	else if (world.nr_unfenced < ARRAY_SIZE(world.unfenced))
+		world.unfenced[world.nr_unfenced++] = fence;
+}
+
 static inline void rail_down(u32 i)
 {
-	u32 q;
-
-	for (q = 0; q < 2; q++) {
-		if (world.conn[i][q])
-			rmp_qp_destroy(world.conn[i][q]);
-		world.conn[i][q] = NULL;
-	}
+	qp_down(i, 0);
+	qp_down(i, 1);
 }
 
 static inline int flow_init(struct kunit *test)
@@ -347,6 +523,7 @@ static inline int flow_init(struct kunit *test)
 
 	suite_case(test);
 	memset(&world, 0, sizeof(world));
+	spin_lock_init(&world.lock);
 	world.ibdev.ops.post_send = post_send;
 	for (i = 0; i < RAILS; i++) {
 		world.dev[i] = kunit_kzalloc(test, sizeof(**world.dev),
@@ -356,6 +533,7 @@ static inline int flow_init(struct kunit *test)
 	rmp_qp_depth = 16;
 	rmp_qp_window = 4 * MIB;
 	rmp_max_slice = 1 * MIB;
+	rmp_max_failover = 4;
 	rmp_wq = alloc_workqueue("rmp_test", WQ_UNBOUND, 0);
 	KUNIT_ASSERT_NOT_NULL(test, rmp_wq);
 	world.flow = rmp_flow_create(NULL);
@@ -375,7 +553,11 @@ static inline void flow_exit(struct kunit *test)
 		for (q = 0; q < RMP_SCHED_QPS; q++)
 			KUNIT_EXPECT_NULL(test, world.flow->rails[i].qps[q]);
 	}
+	say_all_fenced();
+	flush_delayed_work(&world.flow->sweep);
 	flush_workqueue(rmp_wq);
+	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->holds));
+	KUNIT_EXPECT_EQ(test, world.flow->nr_pieces, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->active));
 	for (i = 0; i < RMP_CLASSES; i++) {
 		KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->queue[i]));
@@ -383,8 +565,19 @@ static inline void flow_exit(struct kunit *test)
 	}
 	rmp_flow_destroy(world.flow);
 	destroy_workqueue(rmp_wq);
+	KUNIT_EXPECT_EQ(test, world.used, 0);
+	KUNIT_EXPECT_EQ(test, world.domain.users, 0);
 	KUNIT_EXPECT_EQ_MSG(test, world.wrong, 0, "first in line %d",
 			    world.wrong_line);
+}
+
+/* The peer has other keys for the region of a request. */
+static inline void renew(struct asked *a)
+{
+	a->renewed = a->rr;
+	refcount_set(&a->renewed.ref, 2);
+	/* As rmp_keycache_renew() does. */
+	smp_store_release(&a->rr.next, &a->renewed);
 }
 
 /* Not queued yet. */
@@ -395,6 +588,7 @@ static inline struct asked *ask(struct kunit *test, u64 length, u8 prio)
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	INIT_LIST_HEAD(&a->req.active);
 	INIT_LIST_HEAD(&a->req.queue);
+	INIT_LIST_HEAD(&a->req.pieces);
 	INIT_LIST_HEAD(&a->req.done_node);
 	a->length = length;
 	a->region.length = length;
@@ -403,6 +597,8 @@ static inline struct asked *ask(struct kunit *test, u64 length, u8 prio)
 	a->rr.length = length;
 	a->rr.iova = below(64 * KIB);
 	a->rr.chunk_shift = 16 + (u32)below(6);
+	a->rr.access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE;
+	refcount_set(&a->rr.ref, 2);
 	a->req.flow = world.flow;
 	a->req.region = &a->region;
 	a->req.rr = &a->rr;
@@ -495,6 +691,7 @@ static inline void check_ended(struct kunit *test, const struct asked *a, s32 st
 	KUNIT_EXPECT_EQ(test, a->status, status);
 	KUNIT_EXPECT_EQ(test, a->bytes, a->moved);
 	KUNIT_EXPECT_EQ(test, a->req.inflight, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&a->req.pieces));
 	if (status)
 		return;
 	KUNIT_EXPECT_EQ(test, a->moved, a->length);

@@ -453,6 +453,12 @@ static void test_contradiction(struct kunit *test)
 	struct rmp_wire_keys run;
 	int known;
 
+	/* Within a walk; from one to the next, rights may change. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &good, 0, 0, 5), 0);
+	run = good;
+	run.access = RMPOOL_ACCESS_REMOTE_READ;
+	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 1, 0, 5), -EBADMSG);
+
 	for (known = 0; known < 2; known++) {
 #define CONTRADICTS(field, value) do { \
 	if (!known) \
@@ -464,7 +470,6 @@ static void test_contradiction(struct kunit *test)
 		CONTRADICTS(offset, 8192);
 		CONTRADICTS(length, 4 * CHUNK + 1);
 		CONTRADICTS(iova, BASE + LEAD + 1);
-		CONTRADICTS(access, RMPOOL_ACCESS_REMOTE_READ);
 #undef CONTRADICTS
 		/* Another base with the same chunks. */
 		if (!known)
@@ -691,6 +696,65 @@ static void test_remove(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 3);
 }
 
+/* Other keys: what uses the old ones keeps them, and knows what took their place. */
+static void test_renew(struct kunit *test)
+{
+	struct cache *c = test->priv;
+	struct rmp_wire_keys run = a_run(2, 10000, 10000);
+	struct rmp_rregion *rr, *held, *next;
+	u64 iova;
+	u32 rkey;
+
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 10000, 1), 0);
+	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 10000, 10000, 2), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	held = rmp_keycache_find(&c->kc, 10000, 10, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held));
+
+	KUNIT_EXPECT_NULL(test, rmp_keycache_renew(&c->kc, 3));
+	rr = rmp_keycache_renew(&c->kc, 2);
+	KUNIT_ASSERT_NOT_NULL(test, rr);
+	KUNIT_ASSERT_PTR_EQ(test, rr, held);
+	KUNIT_EXPECT_FALSE(test, held->revoked);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_regions, 2);
+	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, chunks_of(10000));
+	KUNIT_EXPECT_EQ(test, c->kc.size, 20000);
+	next = rmp_keycache_find(&c->kc, 10000, 10, REMOTE);
+	KUNIT_ASSERT_PTR_EQ(test, next, held->next);
+	KUNIT_EXPECT_EQ(test, next->id, 2);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(next, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(held, 0, 0, &iova, &rkey), 0);
+
+	/* It is told anew, with less access. */
+	run.access = RMPOOL_ACCESS_REMOTE_READ;
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 1, 0, chunks_of(10000)), 0);
+	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(next, 0, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(next, 1, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_EQ(test, next->access, RMPOOL_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, held->access, REMOTE);
+	expect_error(test, 10000, 10, RMPOOL_ACCESS_REMOTE_WRITE, -EACCES);
+
+	/* What is half told goes, too; and once more, in a chain. */
+	KUNIT_ASSERT_EQ(test, add(&c->kc, &run, 0, 0, 1), 0);
+	rmp_rregion_put(rmp_keycache_renew(&c->kc, 2));
+	KUNIT_EXPECT_EQ(test, rmp_keycache_commit(&c->kc), 0);
+	KUNIT_EXPECT_NOT_NULL(test, next->next);
+	rmp_rregion_put(next);
+	rmp_rregion_put(rr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 0);
+	rmp_rregion_put(held);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 2);
+	expect_found(test, 10000, 10000, 2);
+#ifndef __KERNEL__
+	host_fail_after = 0;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rmp_keycache_renew(&c->kc, 2)), -ENOMEM);
+	expect_found(test, 10000, 10000, 2);
+#endif
+	rmp_rregion_put(rmp_keycache_remove(&c->kc, 2));
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->released), 3);
+}
+
 static void test_clear(struct kunit *test)
 {
 	struct cache *c = test->priv;
@@ -856,7 +920,7 @@ static void random_tell(struct kunit *test, struct model *m)
 	if (known && below(4)) {
 		offset = m->of[id].offset;
 		length = m->of[id].length;
-		access = m->of[id].access;
+		access = below(3) ? m->of[id].access : (u32)below(4) << 1;
 	} else {
 		offset = (u32)below(SPACE - 100);
 		length = 1 + (u32)below(100);
@@ -866,7 +930,7 @@ static void random_tell(struct kunit *test, struct model *m)
 	devices &= (u32)next_random();
 	devices &= (u32)next_random();
 	same = known && offset == m->of[id].offset &&
-	       length == m->of[id].length && access == m->of[id].access;
+	       length == m->of[id].length;
 	want = known ? (same ? 0 : -EBADMSG) :
 	       model_free(m, offset, length) ? 0 : -EBADMSG;
 	run = a_run(id, offset, length);
@@ -951,7 +1015,15 @@ static void test_random(struct kunit *test)
 			for (id = 1; id < IDS; id++)
 				m->of[id].devices &= ~(1U << device);
 			break;
-		case 4 ... 20:
+		case 4 ... 7:
+			id = 1 + (u32)below(IDS - 1);
+			rr = rmp_keycache_renew(&c->kc, id);
+			KUNIT_ASSERT_EQ(test, !!rr, !!m->of[id].length);
+			if (rr)
+				rmp_rregion_put(rr);
+			m->of[id].devices = 0;
+			break;
+		case 8 ... 20:
 			id = 1 + (u32)below(IDS - 1);
 			rr = rmp_keycache_remove(&c->kc, id);
 			KUNIT_ASSERT_EQ(test, !!rr, !!m->of[id].length);
@@ -1165,6 +1237,7 @@ static struct kunit_case keycache_cases[] = {
 	KUNIT_CASE(test_key_limit),
 	KUNIT_CASE(test_region_limit),
 	KUNIT_CASE(test_remove),
+	KUNIT_CASE(test_renew),
 	KUNIT_CASE(test_clear),
 	KUNIT_CASE(test_list),
 	KUNIT_CASE(test_many),

@@ -290,9 +290,9 @@ static void test_dealt(struct kunit *test)
 	check_region(test, region_of(b), 1);
 	KUNIT_EXPECT_EQ(test, share(b, 0), 6);
 	KUNIT_EXPECT_EQ(test, share(b, 2), 6);
-	KUNIT_EXPECT_NE(test, rmp_region_local(region_of(b), 0, 0, &iova, &key), 0);
-	KUNIT_EXPECT_EQ(test, rmp_region_local(region_of(b), 2, 0, &iova, &key), 0);
-	KUNIT_EXPECT_NE(test, rmp_region_local(region_of(b), 2, 16 * PAGE_SIZE,
+	KUNIT_EXPECT_NE(test, rmp_region_local(region_of(b), 0, 0, 0, &iova, &key), 0);
+	KUNIT_EXPECT_EQ(test, rmp_region_local(region_of(b), 0, 2, 0, &iova, &key), 0);
+	KUNIT_EXPECT_NE(test, rmp_region_local(region_of(b), 0, 2, 16 * PAGE_SIZE,
 					       &iova, &key), 0);
 	/* Neither can have the rest. */
 	KUNIT_ASSERT_EQ(test, add_limited(65 * PAGE_SIZE, &error, &c), -ENOMEM);

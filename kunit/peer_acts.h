@@ -212,7 +212,7 @@ static inline struct rmp_peer *peer_make(struct kunit *test, const char *name, u
 {
 	struct sockaddr_storage addr = address(n);
 
-	KUNIT_ASSERT_EQ(test, rmp_peer_add(name, &addr), 0);
+	KUNIT_ASSERT_EQ(test, rmp_peer_add(name, &addr, NULL), 0);
 	return peer_keep(test, name);
 }
 

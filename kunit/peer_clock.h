@@ -183,6 +183,9 @@ static bool clock_quiet(void)
 	return busy <= clock_gated();
 }
 
+/* Of segment.c. */
+static struct workqueue_struct *rmp_reach_wq;
+
 static void world_settle(struct kunit *test)
 {
 	unsigned long limit = jiffies + 60 * HZ;
@@ -191,6 +194,7 @@ static void world_settle(struct kunit *test)
 	do {
 		moves = atomic_read(&clock_moves);
 		flush_workqueue(rmp_wq);
+		flush_workqueue(rmp_reach_wq);
 		while (!clock_quiet()) {
 			KUNIT_ASSERT_TRUE(test, time_before(jiffies, limit));
 			usleep_range(200, 500);

@@ -371,6 +371,10 @@ static int say_type(struct kunit *test, struct rmp_peer *peer, u8 type)
 	case RMP_MSG_RAIL_LOST:
 		msg.rail_lost.qpn = 77;
 		break;
+	case RMP_MSG_QP_FENCE:
+		msg.qp_fence.qpn = 77;
+		msg.qp_fence.peer_qpn = 77;
+		break;
 	case RMP_MSG_SEGMENT_OPEN:
 		strscpy(msg.segment_open.name, "none", 5);
 		break;
@@ -386,6 +390,13 @@ static int say_type(struct kunit *test, struct rmp_peer *peer, u8 type)
 		break;
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
+		msg.revoke.segment = 77;
+		break;
+	case RMP_MSG_REKEY:
+		msg.revoke.segment = 77;
+		msg.revoke.region = 77;
+		break;
+	case RMP_MSG_WITHDRAWN:
 		msg.revoke.segment = 77;
 		break;
 	}
@@ -423,10 +434,12 @@ static void test_messages(struct kunit *test)
 	u8 t;
 
 	for (i = 0; i < ARRAY_SIZE(phases); i++) {
-		for (t = RMP_MSG_HELLO; t <= RMP_MSG_RAIL_LOST; t++) {
+		for (t = RMP_MSG_HELLO; t <= RMP_MSG_WITHDRAWN; t++) {
 			bool ok = allowed(phases[i], t);
 
 			if (t == RMP_MSG_CREDIT)	/* control.c's own */
+				continue;
+			if (t > RMP_MSG_RAIL_LOST && t < RMP_MSG_REKEY)
 				continue;
 			peer = go(test, phases[i]);
 			KUNIT_EXPECT_EQ_MSG(test, say_type(test, peer, t),

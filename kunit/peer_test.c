@@ -41,17 +41,21 @@ static void test_table(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, text, "bc");
 
 	/* A name once, an endpoint once; another port is another endpoint. */
-	KUNIT_EXPECT_EQ(test, rmp_peer_add("x", &addr), -EEXIST);
+	KUNIT_EXPECT_EQ(test, rmp_peer_add("x", &addr, NULL), -EEXIST);
 	addr = address(9);
-	KUNIT_EXPECT_EQ(test, rmp_peer_add("c", &addr), -EEXIST);
+	KUNIT_EXPECT_EQ(test, rmp_peer_add("c", &addr, NULL), -EEXIST);
 	rmp_endpoint_set_port(&port, 1);
-	KUNIT_EXPECT_EQ(test, rmp_peer_add("x", &port), 0);
+	KUNIT_EXPECT_EQ(test, rmp_peer_add("x", &port, NULL), 0);
 	KUNIT_EXPECT_EQ(test, rmp_peer_count(), 5);
+	/* What is not added leaves no group behind. */
+	KUNIT_EXPECT_EQ(test, rmp_peer_add("x", &addr, "g"), -EEXIST);
+	until(test, atomic_read(&world.groups_gone) == 1);
 
 	info = kunit_kzalloc(test, sizeof(*info), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, info);
 	rmp_peer_info(world.peers[0], info);
 	KUNIT_EXPECT_STREQ(test, info->name, "c");
+	KUNIT_EXPECT_STREQ(test, info->group, "default");
 	KUNIT_EXPECT_EQ(test, info->state, RMPOOL_PEER_IDLE);
 	KUNIT_EXPECT_FALSE(test, info->has_uuid);
 	KUNIT_EXPECT_EQ(test, info->nr_rails, 0);
@@ -336,7 +340,7 @@ static void test_end_under_kicks(struct kunit *test)
 	int round;
 
 	for (round = 0; round < 300; round++) {
-		KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr), 0);
+		KUNIT_ASSERT_EQ(test, rmp_peer_add("b", &addr, NULL), 0);
 		peer = rmp_peer_find("b");
 		KUNIT_ASSERT_NOT_NULL(test, peer);
 		want(test, peer);

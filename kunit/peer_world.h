@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of the rooms that know peers: peer.c, session.c, rails.c, rsegment.c,
- * export.c and segment.c are the real ones, what they stand on is played here:
+ * The world of the rooms that know peers: peer.c, session.c, rails.c, fence.c, rsegment.c,
+ * export.c, revoke.c and segment.c are the real ones, what they stand on is played here:
  * connections, control channels, devices, the node, the data rooms. The test is
  * the other node: it answers connects, hands in requests and messages, and
  * looks at what was sent. All that goes over the wire is encoded and decoded.
@@ -24,9 +24,13 @@
 #include "session.c"
 #include "rails.c"
 #include "pairing.c"
+#include "fence.c"
 #include "rsegment.c"
 #include "export.c"
+#include "revoke.c"
 #include "segment.c"
+#include "rights.c"
+#include "group.c"
 #include "keycache.c"
 #include "wire.c"
 #include "endpoint.c"
@@ -80,8 +84,15 @@ static struct {
 	atomic_t started;
 	atomic_t numbers;	/* of queue pairs */
 	atomic_t destroyed;
+	atomic_t fences;	/* numbers of queue pairs for the data rooms */
+	u32 fenced[16];		/* those that they were told of */
+	u32 nr_fenced;
+	void (*draining)(struct rmp_conn *conn);	/* what happens meanwhile, once */
 	atomic_t kicks;
+	int kicked;		/* when the first queue pair was destroyed */
 	atomic_t events[4];
+	atomic_t reached;
+	atomic_t groups_gone;
 } world;
 
 /* ------------------------------------------------------------- connections */
@@ -383,16 +394,29 @@ int rmp_device_port(struct rmp_device *dev, u32 num, struct rmp_port *port)
 	return 0;
 }
 
-u32 rmp_region_rkey(const struct rmp_region *region, u32 dev_index, u32 chunk)
+/* Other groups have other keys. */
+u32 rmp_region_rkey(const struct rmp_region *region, u32 group, u32 dev_index,
+		    u32 chunk)
 {
 	if (!world.dev[dev_index % WORLD_DEVICES] || dev_index >= WORLD_DEVICES)
 		return 0;
-	return (u32)region->id << 16 | dev_index << 12 | (chunk + 1);
+	return group << 28 | (u32)region->id << 16 | dev_index << 12 | (chunk + 1);
 }
 
-bool rmp_region_has_rkeys(const struct rmp_region *region, u32 dev_index)
+bool rmp_region_has_rkeys(const struct rmp_region *region, u32 group, u32 dev_index)
 {
-	return rmp_region_rkey(region, dev_index, 0);
+	return rmp_region_rkey(region, group, dev_index, 0);
+}
+
+/* One reference is always the test's. */
+static void region_released(struct kref *ref)
+{
+	WARN_ON(true);
+}
+
+void rmp_region_put(struct rmp_region *region)
+{
+	kref_put(&region->ref, region_released);
 }
 
 /* ---------------------------------------------------------------- the node */
@@ -431,6 +455,7 @@ void rmp_node_get(struct rmp_node *node)
 struct world_qp {
 	struct rmp_conn conn;
 	bool started;
+	bool drained;
 };
 
 static struct rmp_flow *flow_create(struct rmp_peer *peer)
@@ -458,6 +483,7 @@ static struct rmp_conn *qp_create(struct rmp_rail *rail, u32 index)
 		return ERR_PTR(-ENOMEM);
 	atomic_inc(&world.qps);
 	rmp_conn_init(&qp->conn, NULL, 0);
+	qp->conn.fence = atomic_inc_return(&world.fences);
 	return &qp->conn;
 }
 
@@ -470,14 +496,34 @@ static void qp_start(struct rmp_conn *conn)
 	atomic_inc(&world.started);
 }
 
+static void qp_drain(struct rmp_conn *conn)
+{
+	struct world_qp *qp = container_of(conn, struct world_qp, conn);
+	void (*draining)(struct rmp_conn *conn);
+
+	WARN_ON(qp->drained);
+	qp->drained = true;
+	draining = xchg(&world.draining, NULL);
+	rmp_conn_disconnect(conn);
+	if (draining)
+		draining(conn);
+}
+
 static void qp_destroy(struct rmp_conn *conn)
 {
 	struct world_qp *qp = container_of(conn, struct world_qp, conn);
 
-	atomic_inc(&world.destroyed);
+	WARN_ON(!qp->drained);
+	if (atomic_inc_return(&world.destroyed) == 1)
+		world.kicked = atomic_read(&world.kicks);
 	atomic_dec(&world.qps);
 	rmp_conn_destroy(conn);
 	kfree(qp);
+}
+
+static void qp_fenced(struct rmp_flow *flow, u32 fence)
+{
+	world.fenced[world.nr_fenced++ % ARRAY_SIZE(world.fenced)] = fence;
 }
 
 static void peer_event(struct rmp_peer *peer, u32 event)
@@ -489,20 +535,36 @@ static void segment_event(struct rmp_segment *segment, u32 event)
 {
 }
 
+static void segment_reach(struct rmp_segment *segment)
+{
+	atomic_inc(&world.reached);
+}
+
+static void group_gone(u32 group)
+{
+	atomic_inc(&world.groups_gone);
+	rmp_group_unuse(group);
+}
+
 static const struct rmp_peer_ops world_peer_ops = {
 	.flow_create = flow_create,
 	.flow_destroy = flow_destroy,
 	.flow_kick = flow_kick,
 	.qp_create = qp_create,
 	.qp_start = qp_start,
+	.qp_drain = qp_drain,
 	.qp_destroy = qp_destroy,
+	.qp_fenced = qp_fenced,
 	.event = peer_event,
+	.group_gone = group_gone,
 };
 
 static const struct rmp_segment_ops world_segment_ops = {
 	.changed = rmp_export_changed,
 	.revoke = rmp_export_revoke,
+	.rekey = rmp_export_rekey,
 	.event = segment_event,
+	.reach = segment_reach,
 };
 
 #include "peer_acts.h"

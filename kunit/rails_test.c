@@ -235,24 +235,36 @@ static int say_lost(struct kunit *test, struct rmp_peer *peer, u8 rail, u8 qp, u
 	});
 }
 
-/* The other side is told of a queue pair that went, by the number of it; and what it
- * tells takes ours down, unless it was another one.
+/* The other side is asked about a queue pair that went, by the numbers of both ends; and
+ * what it tells takes ours down, unless it was another one.
  */
 static void test_tells_lost(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
 	struct rmp_msg msg;
-	u32 qpn;
+	u32 qpn, fence;
 
 	go_ready(test, peer, 2);
 	qpn = rail_of(peer, 1)->conns[1]->qpn;
+	fence = rail_of(peer, 1)->conns[1]->fence;
 	fail_qp(test, peer, 1, 1);
-	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_LOST, &msg));
-	KUNIT_EXPECT_EQ(test, msg.rail_lost.rail, 1);
-	KUNIT_EXPECT_EQ(test, msg.rail_lost.qp, 1);
-	KUNIT_EXPECT_EQ(test, msg.rail_lost.qpn, qpn);
-	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_LOST, NULL));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_QP_FENCE, &msg));
+	KUNIT_EXPECT_EQ(test, msg.qp_fence.rail, 1);
+	KUNIT_EXPECT_EQ(test, msg.qp_fence.qp, 1);
+	KUNIT_EXPECT_EQ(test, msg.qp_fence.id, fence);
+	KUNIT_EXPECT_EQ(test, msg.qp_fence.qpn, qpn);
+	KUNIT_EXPECT_EQ(test, msg.qp_fence.peer_qpn, qpn + 1);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCE, NULL));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+	/* What it answers is for the data rooms. */
+	KUNIT_EXPECT_EQ(test, world.nr_fenced, 0);
+	KUNIT_EXPECT_EQ(test, say(test, peer, &(struct rmp_msg){
+		.type = RMP_MSG_QP_FENCED,
+		.qp_fenced = { .id = fence },
+	}), 0);
+	KUNIT_EXPECT_EQ(test, world.nr_fenced, 1);
+	KUNIT_EXPECT_EQ(test, world.fenced[0], fence);
 
 	qpn = rail_of(peer, 0)->conns[1]->peer_qpn;
 	KUNIT_EXPECT_EQ(test, say_lost(test, peer, 0, 0, qpn), 0);
@@ -273,6 +285,132 @@ static void test_tells_lost(struct kunit *test)
 	forget_sent();
 	KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_LOST, NULL));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCE, NULL));
+}
+
+static int say_fence(struct kunit *test, struct rmp_peer *peer, u8 rail, u32 id,
+		     const struct rmp_conn *conn, u32 off)
+{
+	/* As seen from the other end. */
+	return say(test, peer, &(struct rmp_msg){
+		.type = RMP_MSG_QP_FENCE,
+		.qp_fence = { .rail = rail, .id = id, .qpn = conn->peer_qpn,
+			      .peer_qpn = conn->qpn + off },
+	});
+}
+
+static void expect_fenced(struct kunit *test, u32 id)
+{
+	struct rmp_msg msg = {};
+
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_QP_FENCED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.qp_fenced.id, id);
+}
+
+static struct rmp_peer *fenced_peer;
+static bool fenced_early;
+
+/* Asked just then, twice, by a message that another work item handles. */
+static void ask_while_draining(struct rmp_conn *conn)
+{
+	struct rmp_msg_qp_fence m = {
+		.rail = conn->end_rail, .id = 7,
+		.qpn = conn->peer_qpn, .peer_qpn = conn->qpn,
+	};
+
+	rmp_fence_asked(fenced_peer->session, &m);
+	m.id = 8;
+	rmp_fence_asked(fenced_peer->session, &m);
+	/* Not yet: it may still write. */
+	fenced_early = was_sent(RMP_MSG_QP_FENCED, NULL);
+}
+
+/* Asked by the other side: what is there is taken down, and the answer comes when that
+ * is drained; about all else it comes at once, and nothing else happens.
+ */
+static void test_asked(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_conn *conn, was;
+
+	go_ready(test, peer, 2);
+	forget_sent();
+	conn = rail_of(peer, 0)->conns[1];
+	was = *conn;
+	KUNIT_EXPECT_EQ(test, say_fence(test, peer, 1, 1, conn, 0), 0);
+	expect_fenced(test, 1);
+	KUNIT_EXPECT_EQ(test, say_fence(test, peer, 0, 2, conn, 1), 0);
+	expect_fenced(test, 2);
+	KUNIT_EXPECT_EQ(test, say_fence(test, peer, 31, 3, conn, 0), 0);
+	expect_fenced(test, 3);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+
+	KUNIT_EXPECT_EQ(test, say_fence(test, peer, 0, 4, conn, 0), 0);
+	expect_fenced(test, 4);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 1);
+	/* The other end went with it, and is asked about. */
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_QP_FENCE, NULL));
+	/* Once more, now that it is gone. */
+	KUNIT_EXPECT_EQ(test, say_fence(test, peer, 0, 5, &was, 0), 0);
+	expect_fenced(test, 5);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
+
+	fenced_peer = peer;
+	world.draining = ask_while_draining;
+	fail_qp(test, peer, 1, 0);
+	KUNIT_EXPECT_NULL(test, world.draining);
+	KUNIT_EXPECT_FALSE(test, fenced_early);
+	expect_fenced(test, 8);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	check_peer(test, peer);
+	/* Nothing is said where all ends. */
+	forget_sent();
+	world.draining = ask_while_draining;
+	KUNIT_EXPECT_EQ(test, rmp_peer_del("b"), 0);
+	KUNIT_EXPECT_NULL(test, world.draining);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
+}
+
+static u32 drained_first;
+
+/* Those of all rails are drained before the first is destroyed. */
+static void note_drained(struct rmp_conn *conn)
+{
+	if (!atomic_read(&world.destroyed))
+		drained_first++;
+	world.draining = note_drained;
+}
+
+/* To destroy one may take long: what was on any of them is seen to before, at the end of
+ * a session as well.
+ */
+static void test_destroyed_last(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	u32 i;
+
+	go_ready(test, peer, 2);
+	drained_first = 0;
+	world.draining = note_drained;
+	mutex_lock(&peer->lock);
+	for (i = 0; i < 2; i++)
+		rmp_peer_qp_failed(rail_of(peer, i), rail_of(peer, i)->conns[i]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	world.draining = NULL;
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_EQ(test, drained_first, 2);
+	check_peer(test, peer);
+
+	atomic_set(&world.destroyed, 0);
+	atomic_set(&world.kicks, 0);
+	want_no_more(peer);
+	say(test, peer, &(struct rmp_msg){ .type = RMP_MSG_BYE });
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_GT(test, world.kicked, 0);
 }
 
 /* ------------------------------------------------------------------- devices */
@@ -457,6 +595,8 @@ static void test_tokens_anew(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, knock_data(test, 1, 0, 0,
 					 again.rail_tokens.token[0]), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 1);
+	/* What was on that one waits for an answer, too. */
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_QP_FENCE, NULL));
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
 	check_peer(test, peer);
 }
@@ -514,6 +654,8 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_connect_fails),
 	KUNIT_CASE(test_qp_fails),
 	KUNIT_CASE(test_tells_lost),
+	KUNIT_CASE(test_asked),
+	KUNIT_CASE(test_destroyed_last),
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),

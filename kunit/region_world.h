@@ -16,6 +16,9 @@
 #include "region.c"
 #include "cache.c"
 #include "attach.c"
+#include "rekey.c"
+#include "reach.c"
+#include "group.c"
 #include "chunk.c"
 #include "fit.c"
 #include "capacity.c"
@@ -48,6 +51,12 @@ static struct {
 	u32 dma;
 	u32 segment_refs;
 	u32 revoked;
+	bool held;		/* peers do not let go of what is revoked */
+	struct rmp_region *kept;	/* the last of it, until peers_let_go() */
+	struct rmp_revocation *ending;	/* what the segment has to wait for */
+	u32 rekeyed;
+	/* peers are asked to let go of the old keys of a region */
+	void (*asked)(struct rmp_region *region);
 	u32 calls;
 	unsigned int fail_at;
 	int fail_with;		/* instead of what the call says */
@@ -64,7 +73,8 @@ static struct {
 	u64 (*layout)(u64 addr, unsigned long i);
 	struct rmp_device *dev[DEVICES];
 	struct ib_device *ibdev[DEVICES];
-	struct ib_pd pd[DEVICES];
+	struct ib_pd pd[DEVICES][RMP_GROUPS_MAX];
+	struct rmp_domain domain[DEVICES][RMP_GROUPS_MAX];
 	struct rmp_memory mem;
 	struct rmp_segment segment;
 } world;
@@ -299,7 +309,7 @@ static int played_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nen
 	return nents;
 }
 
-int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
+int rmp_domain_reg_mrs(struct rmp_domain *domain, struct ib_mr **mrs, u32 nr,
 		       int access)
 {
 	int ret = may_fail(-EIO);
@@ -307,7 +317,7 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 	u32 i;
 
 	if (world.meanwhile)
-		world.meanwhile(dev);
+		world.meanwhile(domain->dev);
 	for (i = 0; i < nr && !ret; i++) {
 		mr = container_of(mrs[i], struct played_mr, mr);
 		mr->access = access;
@@ -325,6 +335,28 @@ int rmp_device_reg_mrs(struct rmp_device *dev, struct ib_mr **mrs, u32 nr,
 #define dma_buf_get			played_dma_buf_get
 #include "dmabuf.c"
 #include "mapping.c"
+
+/* As in domain.c, without what the device makes. */
+struct rmp_domain *rmp_domain_get(struct rmp_device *dev, u32 group)
+{
+	int ret = group == RMP_GROUP_DEFAULT ? 0 : may_fail(-ENOMEM);
+	struct rmp_domain *domain = &world.domain[dev->index][group];
+
+	if (ret)
+		return ERR_PTR(ret);
+	if (tally(&domain->users, 1) == 1) {
+		domain->dev = dev;
+		domain->group = group;
+		domain->pd = &world.pd[dev->index][group];
+		domain->pd->device = dev->ibdev;
+	}
+	return domain;
+}
+
+void rmp_domain_put(struct rmp_domain *domain)
+{
+	tally(&domain->users, -1);
+}
 
 void rmp_device_hold(struct rmp_device *dev)
 {
@@ -351,8 +383,11 @@ void rmp_segment_put(struct rmp_segment *segment)
 int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 		       u64 *offset)
 {
-	int ret = may_fail(-EEXIST);
+	int ret;
 
+	if (segment->groups & ~region->groups)
+		return -EAGAIN;
+	ret = may_fail(-EEXIST);
 	if (!ret) {
 		world.last_offset += 1 << 20;
 		*offset = world.last_offset;
@@ -361,21 +396,69 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	return ret;
 }
 
-struct rmp_revocation *rmp_segment_remove(struct rmp_segment *segment,
-					  struct rmp_region *region)
+void rmp_segment_remove(struct rmp_segment *segment, struct rmp_region *region)
 {
 	tally(&world.revoked, 1);
+	if (!world.held)
+		return;
+	kref_get(&region->ref);
+	/* Pairs with the look of the test at it. */
+	smp_store_release(&world.kept, region);
+}
+
+u32 rmp_segment_told(struct rmp_segment *segment, u32 access, u64 *from,
+		     struct rmp_region **regions, u32 nr)
+{
+	struct rmp_region *region;
+	unsigned long handle;
+	u32 n = 0;
+
+	xa_for_each(&world.mem.handles, handle, region) {
+		if (n == nr || !region->told || !(region->access & access))
+			continue;
+		kref_get(&region->ref);
+		region->told = false;
+		regions[n++] = region;
+	}
+	return n;
+}
+
+struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
+				    u32 *groups)
+{
+	struct rmp_region *region;
+	unsigned long handle = *from;
+
+	*groups = segment->groups;
+	region = xa_find(&world.mem.handles, &handle, ULONG_MAX, XA_PRESENT);
+	if (!region)
+		return NULL;
+	kref_get(&region->ref);
+	*from = handle + 1;
+	return region;
+}
+
+struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
+					 struct rmp_region *region)
+{
+	tally(&world.rekeyed, 1);
+	if (world.asked)
+		world.asked(region);
 	return NULL;
 }
 
-unsigned long rmp_revoke_wait(void)
+struct rmp_revocation *rmp_segment_ending(struct rmp_segment *segment)
 {
-	return 2 * HZ;
+	return xchg(&world.ending, NULL);
 }
 
-bool rmp_revocation_wait(struct rmp_revocation *rev, unsigned long timeout,
-			 bool killable)
+void rmp_revocation_put(struct rmp_revocation *rev)
 {
+}
+
+bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
+{
+	wait_for_completion(&rev->done);
 	return true;
 }
 
@@ -407,8 +490,6 @@ static struct rmp_device *device_make(struct kunit *test, u32 index,
 	dev->index = index;
 	dev->ibdev = world.ibdev[index];
 	dev->ibdev->attrs.max_fast_reg_page_list_len = chunk_pages;
-	world.pd[index].device = dev->ibdev;
-	dev->data_pd = &world.pd[index];
 	rmp_capacity_init(dev);
 	world.dev[index] = dev;
 	return dev;
@@ -442,6 +523,8 @@ static int region_init(struct kunit *test)
 	kref_init(&world.segment.ref);
 	ret = rmp_region_init(&played_ops);
 	KUNIT_ASSERT_EQ(test, ret, 0);
+	ret = rmp_rekey_init();
+	KUNIT_ASSERT_EQ(test, ret, 0);
 	rmp_memory_init(&world.mem, current->active_mm);
 	suite_case(test);
 	return 0;
@@ -466,6 +549,7 @@ static void region_exit(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kref_read(&world.dev[i]->ref), 2);
 		device_go(i);
 	}
+	rmp_rekey_exit();
 	rmp_region_exit();
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, world.charged, 0);
@@ -474,12 +558,15 @@ static void region_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.watched, 0);
 	KUNIT_EXPECT_EQ(test, world.mrs, 0);
 	KUNIT_EXPECT_EQ(test, world.dma, 0);
+	for (i = 0; i < DEVICES * RMP_GROUPS_MAX && !world.keep_memory; i++)
+		KUNIT_EXPECT_EQ(test, world.domain[i / RMP_GROUPS_MAX]
+						  [i % RMP_GROUPS_MAX].users, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&world.segment.ref), 1);
 	if (world.pages)
 		__free_pages(world.pages, WORLD_ORDER);
 }
 
-static int region_add(u64 addr, u64 length, u32 access, u32 *handle)
+static inline int region_add(u64 addr, u64 length, u32 access, u32 *handle)
 {
 	struct rmpool_region_add arg = {
 		.addr = addr, .length = length, .access = access,

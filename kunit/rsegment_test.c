@@ -63,15 +63,21 @@ static int say_keys(struct kunit *test, struct rmp_peer *peer, u32 segment,
 	return ret;
 }
 
-static int say_revoke(struct kunit *test, struct rmp_peer *peer, u32 id,
-		      u32 segment, u64 region)
+static int say_taken(struct kunit *test, struct rmp_peer *peer, u8 type, u32 id,
+		     u32 segment, u64 region)
 {
 	struct rmp_msg msg = {
-		.type = RMP_MSG_REVOKE,
+		.type = type,
 		.revoke = { .id = id, .segment = segment, .region = region },
 	};
 
 	return say(test, peer, &msg);
+}
+
+static int say_revoke(struct kunit *test, struct rmp_peer *peer, u32 id,
+		      u32 segment, u64 region)
+{
+	return say_taken(test, peer, RMP_MSG_REVOKE, id, segment, region);
 }
 
 static int say_changed(struct kunit *test, struct rmp_peer *peer, u32 segment)
@@ -584,6 +590,116 @@ static void test_revoke(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Other keys: who has a region goes on, and what it was is acknowledged when its last
+ * request has gone over or ended.
+ */
+static void test_rekey(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rregion *held, *next;
+	struct rmp_rseg *rseg;
+	static struct rmp_msg ack;
+	u64 iova;
+	u32 rkey;
+	int kicks;
+
+	go_ready(test, peer, 1);
+	rseg = open_segment(test, peer, "s", 5);
+	held = rmp_rseg_find(rseg, 3 * PIECE, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held));
+	/* Nothing uses it: at once. Unknown ones likewise. */
+	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_REKEY, 50, 7, 2), 0);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REVOKE_ACK, &ack));
+	KUNIT_EXPECT_EQ(test, ack.revoke.id, 50);
+	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_REKEY, 51, 7, 99), 0);
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_REVOKE_ACK, NULL));
+	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_REKEY, 52, 99, 1), 0);
+	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_REVOKE_ACK, NULL));
+	/* It is there, but has no keys until they are told. */
+	next = rmp_rseg_find(rseg, 2 * PIECE, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(next));
+	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(next, 5, 0, &iova, &rkey), 0);
+	rmp_rregion_put(next);
+	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	kicks = atomic_read(&world.kicks);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
+	expect_found(test, rseg, 2);
+	/* Further ones in the walk made for another. */
+	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
+
+	forget_sent();
+	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_REKEY, 53, 7, 3), 0);
+	KUNIT_EXPECT_FALSE(test, held->revoked);
+	KUNIT_ASSERT_NOT_NULL(test, held->next);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
+	expect_found(test, rseg, 3);
+	world_settle(test);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REVOKE_ACK, NULL));
+	/* As a request does that goes over. */
+	next = held->next;
+	rmp_rregion_hold(next);
+	rmp_rregion_put(held);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REVOKE_ACK, &ack));
+	KUNIT_EXPECT_EQ(test, ack.revoke.id, 53);
+	rmp_rregion_put(next);
+	rmp_rseg_put(rseg);
+	check_peer(test, peer);
+}
+
+/* The right to a segment is withdrawn: requests learn that, and so does who opens it. */
+static void test_withdrawn(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rregion *held, *other;
+	struct rmp_rseg *rseg, *again;
+	static struct rmp_msg ack;
+	struct caller c;
+
+	go_ready(test, peer, 1);
+	rseg = open_segment(test, peer, "s", 3);
+	held = rmp_rseg_find(rseg, PIECE, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held));
+	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_WITHDRAWN, 60, 7, 0), 0);
+	KUNIT_EXPECT_TRUE(test, held->revoked);
+	KUNIT_EXPECT_EQ(test, held->access, 0);
+	expect_error(test, rseg, 1, -EACCES);
+	other = rmp_rseg_find_wait(rseg, PIECE, 1, 0, MS(100));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(other), -EACCES);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REVOKE_ACK, NULL));
+	rmp_rregion_put(held);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_REVOKE_ACK, &ack));
+	KUNIT_EXPECT_EQ(test, ack.revoke.id, 60);
+
+	/* Who opens it asks the peer anew, who may have thought better of it. */
+	ask_open(test, &c, "s");
+	say_info(test, peer, asked_for(test, "s"), RMPOOL_REASON_NOT_ALLOWED, 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &c), -EACCES);
+	KUNIT_EXPECT_EQ(test, c.err.reason, RMPOOL_REASON_NOT_ALLOWED);
+	again = open_segment(test, peer, "s", 3);
+	expect_found(test, again, 1);
+	expect_error(test, rseg, 1, -EACCES);
+	rmp_rseg_put(again);
+	rmp_rseg_put(rseg);
+	check_peer(test, peer);
+}
+
+/* More than it may leave unanswered. */
+static void test_too_many_to_answer(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 1);
+	atomic_set(&peer->session->acks, 4 * RMP_REVOKES_MAX);
+	KUNIT_EXPECT_EQ(test, say_revoke(test, peer, 1, 7, 1), -EPROTO);
+	want_no_more(peer);
+	world_settle(test);
+	KUNIT_EXPECT_NULL(test, peer->session);
+}
+
 /* The session ends before the last request does: nobody asks any more. */
 static void test_revoke_and_lost(struct kunit *test)
 {
@@ -618,6 +734,9 @@ static struct kunit_case rsegment_cases[] = {
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_revoke),
 	KUNIT_CASE(test_revoke_and_lost),
+	KUNIT_CASE(test_rekey),
+	KUNIT_CASE(test_withdrawn),
+	KUNIT_CASE(test_too_many_to_answer),
 	{}
 };
 

@@ -19,7 +19,8 @@ static const u8 types[] = {
 	RMP_MSG_SEGMENT_CLOSE, RMP_MSG_KEYS_GET, RMP_MSG_KEYS,
 	RMP_MSG_KEYS_CHANGED, RMP_MSG_REVOKE, RMP_MSG_REVOKE_ACK,
 	RMP_MSG_PROBE, RMP_MSG_PROBE_ACK, RMP_MSG_CREDIT, RMP_MSG_BYE,
-	RMP_MSG_RAIL_LOST,
+	RMP_MSG_RAIL_LOST, RMP_MSG_QP_FENCE, RMP_MSG_QP_FENCED, RMP_MSG_REKEY,
+	RMP_MSG_WITHDRAWN,
 };
 
 #define NR_TYPES	ARRAY_SIZE(types)
@@ -91,6 +92,16 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 		msg->rail_lost.qp = (u8)below(16);
 		msg->rail_lost.qpn = (u32)next_random() | 1;
 		break;
+	case RMP_MSG_QP_FENCE:
+		msg->qp_fence.rail = (u8)below(32);
+		msg->qp_fence.qp = (u8)below(16);
+		msg->qp_fence.id = (u32)next_random();
+		msg->qp_fence.qpn = (u32)next_random() | 1;
+		msg->qp_fence.peer_qpn = (u32)next_random() | 1;
+		break;
+	case RMP_MSG_QP_FENCED:
+		msg->qp_fenced.id = (u32)next_random();
+		break;
 	case RMP_MSG_SEGMENT_OPEN:
 		msg->segment_open.cookie = (u32)next_random();
 		random_text(msg->segment_open.name,
@@ -121,6 +132,12 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 		msg->revoke.id = (u32)next_random();
 		msg->revoke.segment = (u32)next_random() | 1;
 		msg->revoke.region = next_random();
+		break;
+	case RMP_MSG_REKEY:
+	case RMP_MSG_WITHDRAWN:
+		msg->revoke.id = (u32)next_random();
+		msg->revoke.segment = (u32)next_random() | 1;
+		msg->revoke.region = type == RMP_MSG_REKEY ? next_random() | 1 : 0;
 		break;
 	case RMP_MSG_PROBE:
 	case RMP_MSG_PROBE_ACK:
@@ -405,6 +422,23 @@ static void test_small_layouts(struct kunit *test)
 	ASSERT_AT(test, buf, 16, 8, 0x0012345600000f1f);
 
 	memset(&msg, 0, sizeof(msg));
+	msg.type = RMP_MSG_QP_FENCE;
+	msg.qp_fence.rail = 31;
+	msg.qp_fence.qp = 15;
+	msg.qp_fence.id = 0x01020304;
+	msg.qp_fence.qpn = 0x123456;
+	msg.qp_fence.peer_qpn = 0x654321;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 16, 8, 0x0102030400000f1f);
+	ASSERT_AT(test, buf, 24, 8, 0x0065432100123456);
+
+	memset(&msg, 0, sizeof(msg));
+	msg.type = RMP_MSG_QP_FENCED;
+	msg.qp_fenced.id = 0x01020304;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
+	ASSERT_AT(test, buf, 16, 4, 0x01020304);
+
+	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_SEGMENT_OPEN;
 	msg.segment_open.cookie = 0x01020304;
 	memcpy(msg.segment_open.name, "kv", 2);
@@ -450,6 +484,14 @@ static void test_small_layouts(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
 	ASSERT_AT(test, buf, 16, 8, 0x0000000200000001);
 	ASSERT_AT(test, buf, 24, 8, 3);
+	msg.type = RMP_MSG_REKEY;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 5, 1, 20);
+	ASSERT_AT(test, buf, 24, 8, 3);
+	msg.type = RMP_MSG_WITHDRAWN;
+	msg.revoke.region = 0;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 16);
+	ASSERT_AT(test, buf, 5, 1, 21);
 
 	msg.type = RMP_MSG_CREDIT;
 	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER);
@@ -652,7 +694,7 @@ static void test_encode_refused(struct kunit *test)
 	encode_bad(test, &msg, #field " " #value); \
 } while (0)
 	BAD(RMP_MSG_HELLO, type, 0);
-	BAD(RMP_MSG_HELLO, type, 18);
+	BAD(RMP_MSG_HELLO, type, 99);
 	BAD(RMP_MSG_HELLO, type, RMP_MSG_KEYS);
 	BAD(RMP_MSG_HELLO, hello.name[63], 'x');
 	BAD(RMP_MSG_HELLO, hello.name[0], ' ');
@@ -679,6 +721,10 @@ static void test_encode_refused(struct kunit *test)
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.rail, 32);
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.qp, 16);
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.qpn, 0);
+	BAD(RMP_MSG_QP_FENCE, qp_fence.rail, 32);
+	BAD(RMP_MSG_QP_FENCE, qp_fence.qp, 16);
+	BAD(RMP_MSG_QP_FENCE, qp_fence.qpn, 0);
+	BAD(RMP_MSG_QP_FENCE, qp_fence.peer_qpn, 0);
 	BAD(RMP_MSG_KEYS_GET, keys_get.segment, 0);
 	BAD(RMP_MSG_KEYS_GET, keys_get.from.device, 32);
 	BAD(RMP_MSG_KEYS_GET, keys_get.from.chunk, 0x80000000);
@@ -686,6 +732,10 @@ static void test_encode_refused(struct kunit *test)
 	BAD(RMP_MSG_SEGMENT_CLOSE, segment.segment, 0);
 	BAD(RMP_MSG_REVOKE, revoke.segment, 0);
 	BAD(RMP_MSG_REVOKE_ACK, revoke.segment, 0);
+	BAD(RMP_MSG_REKEY, revoke.segment, 0);
+	BAD(RMP_MSG_REKEY, revoke.region, 0);
+	BAD(RMP_MSG_WITHDRAWN, revoke.segment, 0);
+	BAD(RMP_MSG_WITHDRAWN, revoke.region, 1);
 
 	random_msg(&msg, RMP_MSG_SEGMENT_INFO);
 	msg.segment_info.status = 0;
@@ -783,7 +833,7 @@ static void test_decode_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
 
 	/* Unknown types are named as such, whatever is in them, up to the limit. */
-	buf[5] = 18;
+	buf[5] = 99;
 	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX + 1), -EBADMSG);
 	set_length(buf, RMP_WIRE_MSG_MAX);
 	KUNIT_ASSERT_EQ(test, decode_checked(test, buf, RMP_WIRE_MSG_MAX), -ENOMSG);

@@ -36,7 +36,7 @@ static const struct reason reasons[] = {
 	  "the limit of published segments of one open file is reached" },
 	{ RMPOOL_REASON_OPENS, "opens",
 	  "the limit of opened segments of one open file is reached" },
-	{ RMPOOL_REASON_BATCH, "batch", "too many requests or regions in one call" },
+	{ RMPOOL_REASON_BATCH, "batch", "too many requests, regions or entries in one call" },
 	{ RMPOOL_REASON_RING, "ring",
 	  "the number of ring entries is not a power of two within the limits" },
 	{ RMPOOL_REASON_DEVICE_MRS, "device-mrs",
@@ -105,6 +105,8 @@ static const struct reason reasons[] = {
 	  "the peer has no segment of that name" },
 	{ RMPOOL_REASON_PROTOCOL, "protocol",
 	  "the peer sent something malformed" },
+	{ RMPOOL_REASON_NOT_ALLOWED, "not-allowed",
+	  "the peer does not allow this node to open that segment" },
 };
 
 static const struct reason *find_reason(uint32_t number)
@@ -155,7 +157,7 @@ const char *rmpool_status_text(int status)
 	case ENXIO:
 		return "the segment has no region at that offset";
 	case EACCES:
-		return "the region does not allow that access";
+		return "the region, or the list of who may open the segment, does not allow that access";
 	case ESTALE:
 		return "the region or segment is gone, or its memory was let go of";
 	case ETIMEDOUT:
@@ -220,8 +222,9 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 	switch (e->reason) {
 	case RMPOOL_REASON_MEMLOCK:
 		snprintf(out, size,
-			 "RLIMIT_MEMLOCK is %s, %s of it in use; raise it with ulimit -l or give CAP_IPC_LOCK",
-			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used));
+			 "RLIMIT_MEMLOCK is %s, %s of it in use, %s needed; raise it with ulimit -l or give CAP_IPC_LOCK",
+			 rmpl_bytes(e->limit, limit), rmpl_bytes(e->used, used),
+			 rmpl_bytes(e->need, need));
 		return;
 	case RMPOOL_REASON_REGIONS:
 		snprintf(out, size,
@@ -240,7 +243,7 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 		return;
 	case RMPOOL_REASON_BATCH:
 		snprintf(out, size,
-			 "one call takes at most %" PRIu64 " requests or regions, these are %" PRIu64 "; split them over several calls",
+			 "one call takes at most %" PRIu64 " requests, regions or entries, these are %" PRIu64,
 			 (uint64_t)e->limit, (uint64_t)e->need);
 		return;
 	case RMPOOL_REASON_RING:

@@ -26,6 +26,8 @@
 
 /* Room for one quantity as text. */
 #define RMPL_QUANTITY_MAX 32
+/* Room for a reason that is made of numbers. */
+#define RMPL_WHY_MAX 160
 
 /* Write @bytes exactly, in the largest unit that divides it: "64 MiB". */
 const char *rmpl_bytes(uint64_t bytes, char text[RMPL_QUANTITY_MAX]);

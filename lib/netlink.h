@@ -34,6 +34,12 @@ struct rmpl_rails {
 	uint32_t room;
 };
 
+/* And of those who may open one segment. */
+struct rmpl_allowed {
+	struct rmpool_nl_allowed *array;
+	uint32_t room;
+};
+
 /* What came back for one request. */
 struct rmpl_nl_reply {
 	char *data;		/* messages of the family, one after another */
@@ -62,7 +68,8 @@ int rmpl_nl_build_family(struct nlmsghdr *nlh);
 int rmpl_nl_build_settings(struct nlmsghdr *nlh,
 			   const struct rmpool_nl_settings *settings);
 int rmpl_nl_build_peer(struct nlmsghdr *nlh, const char *name,
-		       const char *endpoint, bool allow_loopback);
+		       const char *endpoint, const char *group,
+		       bool allow_loopback);
 
 /* Read one message. Returns 0, -EBADMSG or -ENOMEM. What is not in the message
  * becomes 0 or empty; unknown attributes are skipped.
@@ -75,7 +82,8 @@ int rmpl_nl_parse_device(const struct nlmsghdr *nlh,
 int rmpl_nl_parse_peer(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
 		       struct rmpl_rails *rails);
 int rmpl_nl_parse_segment(const struct nlmsghdr *nlh,
-			  struct rmpool_nl_segment *segment);
+			  struct rmpool_nl_segment *segment,
+			  struct rmpl_allowed *allowed);
 int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 			 struct rmpool_nl_region *region);
 
@@ -83,6 +91,7 @@ int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
 struct rmpl_nl_event {
 	struct rmpool_nl_event event;
 	struct rmpl_rails rails;
+	struct rmpl_allowed allowed;
 	union {
 		struct rmpool_nl_node node;
 		struct rmpool_nl_device device;

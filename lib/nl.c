@@ -182,6 +182,7 @@ void rmpool_nl_close(struct rmpool_nl *nl)
 		mnl_socket_close(nl->events);
 	rmpl_nl_reply_free(&nl->node_reply);
 	free(nl->event.rails.array);
+	free(nl->event.allowed.array);
 	free(nl->event_datagram);
 	free(nl->datagram);
 	free(nl);
@@ -247,17 +248,24 @@ int rmpool_nl_node_set(struct rmpool_nl *nl,
 		      "change the node", NULL);
 }
 
-int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
-		       const char *endpoint, int allow_loopback)
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group,
+			     int allow_loopback)
 {
 	char buffer[RMPL_NL_REQUEST_MAX] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 
 	nlh = rmpl_nl_begin(buffer, nl->family, RMPOOL_CMD_PEER_ADD, NLM_F_ACK,
 			    ++nl->seq);
-	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, endpoint,
+	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, endpoint, group,
 						  allow_loopback != 0),
 		      "add peer", name);
+}
+
+int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
+		       const char *endpoint, int allow_loopback)
+{
+	return rmpool_nl_peer_add_group(nl, name, endpoint, NULL, allow_loopback);
 }
 
 int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name)
@@ -267,7 +275,7 @@ int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name)
 
 	nlh = rmpl_nl_begin(buffer, nl->family, RMPOOL_CMD_PEER_DEL, NLM_F_ACK,
 			    ++nl->seq);
-	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, NULL, false),
+	return change(nl, nlh, rmpl_nl_build_peer(nlh, name, NULL, NULL, false),
 		      "remove peer", name);
 }
 
@@ -374,13 +382,14 @@ int rmpool_nl_peers(struct rmpool_nl *nl,
 struct segment_context {
 	int (*cb)(const struct rmpool_nl_segment *segment, void *arg);
 	void *arg;
+	struct rmpl_allowed allowed;
 };
 
 static int visit_segment(const struct nlmsghdr *nlh, void *context)
 {
 	struct segment_context *c = context;
 	struct rmpool_nl_segment segment;
-	int ret = rmpl_nl_parse_segment(nlh, &segment);
+	int ret = rmpl_nl_parse_segment(nlh, &segment, &c->allowed);
 
 	return ret ? fail_parse(ret) : c->cb(&segment, c->arg);
 }
@@ -389,10 +398,12 @@ int rmpool_nl_segments(struct rmpool_nl *nl,
 		       int (*cb)(const struct rmpool_nl_segment *, void *),
 		       void *arg)
 {
-	struct segment_context context = { cb, arg };
+	struct segment_context context = { .cb = cb, .arg = arg };
+	int ret = list(nl, RMPOOL_CMD_SEGMENT_GET, "segments", visit_segment,
+		       &context);
 
-	return list(nl, RMPOOL_CMD_SEGMENT_GET, "segments", visit_segment,
-		    &context);
+	free(context.allowed.array);
+	return ret;
 }
 
 struct region_context {

@@ -112,13 +112,16 @@ int rmpl_nl_build_settings(struct nlmsghdr *nlh,
 }
 
 int rmpl_nl_build_peer(struct nlmsghdr *nlh, const char *name,
-		       const char *endpoint, bool allow_loopback)
+		       const char *endpoint, const char *group,
+		       bool allow_loopback)
 {
 	int ret;
 
 	ret = put_text(nlh, RMPOOL_A_PEER_NAME, name);
 	if (!ret)
 		ret = put_text(nlh, RMPOOL_A_PEER_ENDPOINT, endpoint);
+	if (!ret)
+		ret = put_text(nlh, RMPOOL_A_PEER_GROUP, group);
 	if (!ret && allow_loopback)
 		ret = put_flag(nlh, RMPOOL_A_ALLOW_LOOPBACK);
 	return ret;

@@ -67,6 +67,7 @@ static const struct {
 	[RMPOOL_A_PEER_RAIL] = { MNL_TYPE_NESTED, 0 },
 	[RMPOOL_A_PEER_DYNAMIC] = { MNL_TYPE_FLAG, 0 },
 	[RMPOOL_A_PEER_REMOTE_NAME] = TEXT,
+	[RMPOOL_A_PEER_GROUP] = TEXT,
 	[RMPOOL_A_RAIL_INDEX] = U32,
 	[RMPOOL_A_RAIL_STATE] = U32,
 	[RMPOOL_A_RAIL_LOCAL] = TEXT,
@@ -95,11 +96,19 @@ static const struct {
 	[RMPOOL_A_REGION_DMABUF] = { MNL_TYPE_FLAG, 0 },
 	[RMPOOL_A_REGION_CACHED] = { MNL_TYPE_FLAG, 0 },
 	[RMPOOL_A_REGION_PERCENT] = U32,
+	[RMPOOL_A_SEGMENT_RESTRICTED] = { MNL_TYPE_FLAG, 0 },
+	[RMPOOL_A_SEGMENT_ALLOW] = { MNL_TYPE_NESTED, 0 },
+	[RMPOOL_A_ALLOW_PEER] = TEXT,
+	[RMPOOL_A_ALLOW_ACCESS] = U32,
 	[RMPOOL_A_NODE_CACHE_BYTES] = U64,
 	[RMPOOL_A_NODE_CACHE_HITS] = U64,
 	[RMPOOL_A_NODE_CACHE_MISSES] = U64,
 	[RMPOOL_A_NODE_CACHE_EVICTIONS] = U64,
 	[RMPOOL_A_NODE_CACHE_INVALIDATIONS] = U64,
+	[RMPOOL_A_NODE_STAGING_POOL] = U64,
+	[RMPOOL_A_NODE_STAGING_REQUESTS] = U64,
+	[RMPOOL_A_NODE_STAGING_BYTES] = U64,
+	[RMPOOL_A_NODE_STAGING_FALLBACKS] = U64,
 #undef U8
 #undef U32
 #undef U64
@@ -245,6 +254,10 @@ int rmpl_nl_parse_node(const struct nlmsghdr *nlh, struct rmpool_nl_node *node)
 		.cache_misses = u64(&t, RMPOOL_A_NODE_CACHE_MISSES),
 		.cache_evictions = u64(&t, RMPOOL_A_NODE_CACHE_EVICTIONS),
 		.cache_invalidations = u64(&t, RMPOOL_A_NODE_CACHE_INVALIDATIONS),
+		.staging_pool = u64(&t, RMPOOL_A_NODE_STAGING_POOL),
+		.staging_requests = u64(&t, RMPOOL_A_NODE_STAGING_REQUESTS),
+		.staging_bytes = u64(&t, RMPOOL_A_NODE_STAGING_BYTES),
+		.staging_fallbacks = u64(&t, RMPOOL_A_NODE_STAGING_FALLBACKS),
 	};
 	return 0;
 }
@@ -307,19 +320,29 @@ static int parse_rail(const struct nlattr *nest, struct rmpool_nl_rail *rail)
 	return 0;
 }
 
-/* Read the nests of all rails; they are few, so counting them first is cheap. */
-static int parse_rails(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
-		       struct rmpl_rails *rails)
+/* How many nests of a type a message has; they are few, so counting them is cheap. */
+static uint32_t count_nests(const struct nlmsghdr *nlh, uint16_t type)
 {
 	const struct nlattr *attr;
-	struct rmpool_nl_rail *larger;
 	struct rmpl_span span;
 	uint32_t nr = 0;
-	int ret;
 
 	span = rmpl_message_span(nlh, sizeof(struct genlmsghdr));
 	while ((attr = rmpl_next_attr(&span)))
-		nr += mnl_attr_get_type(attr) == RMPOOL_A_PEER_RAIL;
+		nr += mnl_attr_get_type(attr) == type;
+	return nr;
+}
+
+/* Read the nests of all rails. */
+static int parse_rails(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
+		       struct rmpl_rails *rails)
+{
+	uint32_t nr = count_nests(nlh, RMPOOL_A_PEER_RAIL);
+	const struct nlattr *attr;
+	struct rmpool_nl_rail *larger;
+	struct rmpl_span span;
+	int ret;
+
 	if (nr > rails->room) {
 		larger = reallocarray(rails->array, nr, sizeof(*larger));
 		if (!larger)
@@ -357,6 +380,7 @@ int rmpl_nl_parse_peer(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
 		.name = text(&t, RMPOOL_A_PEER_NAME),
 		.endpoint = text(&t, RMPOOL_A_PEER_ENDPOINT),
 		.remote_name = text(&t, RMPOOL_A_PEER_REMOTE_NAME),
+		.group = text(&t, RMPOOL_A_PEER_GROUP),
 		.uuid = bytes(&t, RMPOOL_A_PEER_UUID),
 		.state = u32(&t, RMPOOL_A_PEER_STATE),
 		.reason = u32(&t, RMPOOL_A_PEER_REASON),
@@ -366,8 +390,58 @@ int rmpl_nl_parse_peer(const struct nlmsghdr *nlh, struct rmpool_nl_peer *peer,
 	return parse_rails(nlh, peer, rails);
 }
 
+static int parse_allow(const struct nlattr *nest, struct rmpool_nl_allowed *entry)
+{
+	struct table t;
+	int ret = read_span(rmpl_nest_span(nest), &t);
+
+	if (ret)
+		return ret;
+	*entry = (struct rmpool_nl_allowed) {
+		.peer = text(&t, RMPOOL_A_ALLOW_PEER),
+		.access = u32(&t, RMPOOL_A_ALLOW_ACCESS),
+	};
+	return 0;
+}
+
+/* Read the nests of all who may open a segment. */
+static int parse_allowed(const struct nlmsghdr *nlh, struct rmpool_nl_segment *segment,
+			 struct rmpl_allowed *allowed)
+{
+	uint32_t nr = count_nests(nlh, RMPOOL_A_SEGMENT_ALLOW);
+	const struct nlattr *attr;
+	struct rmpool_nl_allowed *larger;
+	struct rmpl_span span;
+	int ret;
+
+	if (nr > allowed->room) {
+		larger = reallocarray(allowed->array, nr, sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		allowed->array = larger;
+		allowed->room = nr;
+	}
+
+	nr = 0;
+	span = rmpl_message_span(nlh, sizeof(struct genlmsghdr));
+	while ((attr = rmpl_next_attr(&span))) {
+		if (mnl_attr_get_type(attr) != RMPOOL_A_SEGMENT_ALLOW)
+			continue;
+		ret = parse_allow(attr, &allowed->array[nr]);
+		if (ret)
+			return ret;
+		if (nr)
+			allowed->array[nr - 1].next = &allowed->array[nr];
+		nr++;
+	}
+	segment->nr_allowed = nr;
+	segment->allowed = nr ? allowed->array : NULL;
+	return 0;
+}
+
 int rmpl_nl_parse_segment(const struct nlmsghdr *nlh,
-			  struct rmpool_nl_segment *segment)
+			  struct rmpool_nl_segment *segment,
+			  struct rmpl_allowed *allowed)
 {
 	struct table t;
 	int ret = read_message(nlh, &t);
@@ -382,8 +456,9 @@ int rmpl_nl_parse_segment(const struct nlmsghdr *nlh,
 		.size = u64(&t, RMPOOL_A_SEGMENT_SIZE),
 		.owner_pid = u32(&t, RMPOOL_A_OWNER_PID),
 		.owner_uid = u32(&t, RMPOOL_A_OWNER_UID),
+		.restricted = t.attr[RMPOOL_A_SEGMENT_RESTRICTED] != NULL,
 	};
-	return 0;
+	return parse_allowed(nlh, segment, allowed);
 }
 
 int rmpl_nl_parse_region(const struct nlmsghdr *nlh,
@@ -444,7 +519,7 @@ int rmpl_nl_parse_event(const struct nlmsghdr *nlh, struct rmpl_nl_event *out)
 	case RMPOOL_CMD_SEGMENT_NTF:
 		out->event.kind = RMPOOL_NL_SEGMENT;
 		out->event.segment = &out->segment;
-		return rmpl_nl_parse_segment(nlh, &out->segment);
+		return rmpl_nl_parse_segment(nlh, &out->segment, &out->allowed);
 	default:
 		return -ENOMSG;
 	}

@@ -216,6 +216,47 @@ int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment)
 	return 0;
 }
 
+int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
+			 const struct rmpool_allow_entry *entries, uint32_t nr)
+{
+	struct rmpool_segment_allow arg = {
+		.entries = (uintptr_t)entries,
+		.handle = segment,
+		.nr = entries ? nr : 0,
+		.size = sizeof(*entries),
+		.flags = entries ? RMPOOL_ALLOW_LIST : 0,
+	};
+	char why[RMPL_WHY_MAX];
+	int ret;
+
+	ret = rmpl_ioctl(pool, RMPOOL_IOC_SEGMENT_ALLOW, &arg);
+	if (!ret)
+		return (int)arg.rekeyed;
+	switch (ret) {
+	case -ENOENT:
+		snprintf(why, sizeof(why), "no published segment has that handle");
+		break;
+	case -EEXIST:
+	case -EINVAL:
+		snprintf(why, sizeof(why), "entry %" PRIu64 " of the list %s",
+			 (uint64_t)arg.error.need,
+			 ret == -EEXIST ? "names a peer that an earlier one has" :
+					  "is malformed");
+		break;
+	case -ENOSPC:
+		snprintf(why, sizeof(why),
+			 "the list holds, but %" PRIu32 " of %" PRIu32
+			 " regions found no room for other keys on all their devices",
+			 arg.lost, arg.rekeyed);
+		break;
+	default:
+		return rmpl_fail(-ret, &arg.error, rmpl_ioctl_why(-ret),
+				 "cannot say who may open segment %" PRIu32, segment);
+	}
+	return rmpl_fail(-ret, NULL, why, "cannot say who may open segment %" PRIu32,
+			 segment);
+}
+
 /* The calls that give back one object by its handle. */
 static int drop(struct rmpool *pool, unsigned long command, uint32_t handle,
 		const char *what)

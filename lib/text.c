@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names and addresses of segments, and names of numbers.
+ * Names and addresses of segments, who may open them, and names of numbers.
  */
 #include "internal.h"
 
@@ -102,6 +102,38 @@ int rmpool_address_parse(const char *text, struct rmpool_address *address)
 		return fail(text,
 			    "the offset is not a number of bytes (as 4096, 0x1000, 4K)");
 	*address = out;
+	return 0;
+}
+
+int rmpool_allow_parse(const char *text, struct rmpool_allow_entry *entry)
+{
+	static const struct {
+		const char *suffix;
+		uint32_t access;
+	} known[] = {
+		{ ":ro", RMPOOL_ACCESS_REMOTE_READ },
+		{ ":wo", RMPOOL_ACCESS_REMOTE_WRITE },
+		{ ":rw", RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE },
+		{ ":no", 0 },
+	};
+	struct rmpool_allow_entry out = { .access = known[2].access };
+	size_t length = strlen(text);
+
+	/* A name may have colons as well, so only the end counts. */
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (length > 3 && !strcmp(text + length - 3, known[i].suffix)) {
+			out.access = known[i].access;
+			length -= 3;
+			break;
+		}
+	}
+	if (length == 1 && *text == '*')
+		out.peer[0] = '*';
+	else if (!parse_name(text, length, out.peer))
+		return rmpl_fail(EINVAL, NULL,
+				 "it must be the name of a peer, @ and a trust group, or *, and :ro, :wo, :rw or :no perhaps",
+				 "'%.150s'", text);
+	*entry = out;
 	return 0;
 }
 

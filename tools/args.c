@@ -92,7 +92,8 @@ static int unknown_name(struct args *args, const char *name, size_t length)
 static int take_value(struct args *args, const struct option_def *option,
 		      const char *text)
 {
-	const char *bad;
+	struct option_texts *texts = option->value;
+	const char *bad = NULL;
 
 	switch (option->kind) {
 	case OPTION_SIZE:
@@ -101,9 +102,14 @@ static int take_value(struct args *args, const struct option_def *option,
 	case OPTION_SECONDS:
 		bad = parse_seconds(text, option->value);
 		break;
+	case OPTION_TEXTS:
+		if (texts->nr == OPTION_TEXTS_MAX)
+			return wrong(args, "--%s is given more than %d times", option->name,
+				     OPTION_TEXTS_MAX);
+		texts->text[texts->nr++] = text;
+		break;
 	default:
 		*(const char **)option->value = text;
-		bad = NULL;
 		break;
 	}
 	return bad ? wrong(args, "--%s %s: %s", option->name, text, bad) : 0;

@@ -15,6 +15,14 @@ enum option_kind {
 	OPTION_TEXT,	/* const char * */
 	OPTION_SIZE,	/* uint64_t, bytes */
 	OPTION_SECONDS,	/* int, milliseconds */
+	OPTION_TEXTS,	/* struct option_texts: may be given several times */
+};
+
+enum { OPTION_TEXTS_MAX = 64 };
+
+struct option_texts {
+	const char *text[OPTION_TEXTS_MAX];
+	unsigned int nr;
 };
 
 /* One option; a table of them ends with one that has no name. */

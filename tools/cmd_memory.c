@@ -4,6 +4,7 @@
  * region list. Without CAP_NET_ADMIN the module shows those of the own user.
  */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include <rmpool.h>
 
@@ -18,6 +19,24 @@ static void add_owner(struct table *table, uint32_t pid, uint32_t uid)
 	table_cell(table, "%u", pid);
 	table_cell(table, "%s", user_name(uid, user, sizeof(user)));
 	table_cell(table, "%s", command_of(pid, command, sizeof(command)));
+}
+
+/* Below its segment, so many to a line. */
+static void add_allowed(struct table *table, const struct rmpool_nl_segment *segment)
+{
+	const struct rmpool_nl_allowed *entry = segment->allowed;
+	char line[4 * (RMPOOL_NAME_MAX + 8)];
+	size_t used, n;
+
+	if (!entry)
+		table_note(table, "nobody may open it");
+	while (entry) {
+		for (used = 0, n = 0; entry && n < 4; n++, entry = entry->next)
+			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%.63s:%s",
+						 n ? "  " : "", entry->peer,
+						 right_name(entry->access));
+		table_note(table, "may open it: %s", line);
+	}
 }
 
 static int add_segment(const struct rmpool_nl_segment *segment, void *arg)
@@ -35,6 +54,8 @@ static int add_segment(const struct rmpool_nl_segment *segment, void *arg)
 	table_cell(list->table, "%u", segment->regions);
 	table_cell(list->table, "%" PRIu64, segment->generation);
 	add_owner(list->table, segment->owner_pid, segment->owner_uid);
+	if (segment->restricted)
+		add_allowed(list->table, segment);
 	return 0;
 }
 
@@ -61,8 +82,9 @@ const struct command command_segment_list = {
 	.summary = "List the segments that processes here publish",
 	.detail =
 	"SIZE is where its last region ends: there may be holes before. GENERATION\n"
-	"counts the changes of a segment's regions. Without CAP_NET_ADMIN only your\n"
-	"own segments are shown.\n",
+	"counts the changes of a segment's regions. Below a segment that not everybody\n"
+	"may open stands who may: ro read, wo write, rw both, no nothing. Without\n"
+	"CAP_NET_ADMIN only your own segments are shown.\n",
 	.run = run_segment_list,
 };
 

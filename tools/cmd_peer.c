@@ -135,6 +135,16 @@ const struct command command_node_set = {
 	.run = run_node_set,
 };
 
+static const char *group;
+
+static const struct option_def peer_add_options[] = {
+	{ "allow-loopback", 0, OPTION_FLAG, &allow_loopback, NULL,
+	  "A loopback address (127.0.0.1, ::1) is meant" },
+	{ "group", 'g', OPTION_TEXT, &group, "NAME",
+	  "Put it in this trust group (default: default)" },
+	{ 0 },
+};
+
 static int run_peer_add(int nr, const char *const *operands)
 {
 	const char *name = operands[0];
@@ -157,14 +167,15 @@ static int run_peer_add(int nr, const char *const *operands)
 	error = rmpool_nl_open(&nl);
 	if (error)
 		return fail_open(error);
-	error = rmpool_nl_peer_add(nl, name, text, allow_loopback);
+	error = rmpool_nl_peer_add_group(nl, name, text, group, allow_loopback);
 	code = error ? fail_library(error) : EXIT_OK;
 	rmpool_nl_close(nl);
 	if (code)
 		return code;
 	if (output.json)
-		print_json(json_pack("{s:{s:o, s:o}}", "added", "name", json_text(name),
-				     "endpoint", json_text(text)));
+		print_json(json_pack("{s:{s:o, s:o, s:o}}", "added",
+				     "name", json_text(name), "endpoint", json_text(text),
+				     "group", json_text(group ? group : "default")));
 	say("peer %s added at %s", name, text);
 	return EXIT_OK;
 }
@@ -176,8 +187,11 @@ const struct command command_peer_add = {
 	.detail =
 	"ENDPOINT is v1:HOST:PORT; v1: may be left out, an IPv6 address stands in\n"
 	"brackets. A host name is resolved once, now. The peer is connected when a\n"
-	"segment of it is first opened.\n",
-	.options = loopback_options,
+	"segment of it is first opened.\n"
+	"Peers of a trust group can make use of each other's keys, if they get hold of\n"
+	"any, and of nobody else's. To put a peer in another group, remove it and add\n"
+	"it again. There may be 16 groups, default among them.\n",
+	.options = peer_add_options,
 	.min = 2,
 	.max = 2,
 	.run = run_peer_add,
@@ -244,6 +258,7 @@ static int add_peer(const struct rmpool_nl_peer *peer, void *arg)
 	table_cell(list->table, "%s", peer->endpoint);
 	table_cell(list->table, "%s", rmpool_peer_state_name(peer->state));
 	table_cell(list->table, "%s", peer->remote_name);
+	table_cell(list->table, "%s", peer->group);
 	table_cell(list->table, "%s", peer->dynamic ? "accepted" : "table");
 	if (peer->reason)
 		table_cell(list->table, "%s", rmpool_strerror(peer->reason));
@@ -262,7 +277,7 @@ static int ask_peers(struct rmpool_nl *nl, struct list *list)
 static int run_peer_list(int nr, const char *const *operands)
 {
 	static const char *const titles[] = {
-		"PEER", "ENDPOINT", "STATE", "CALLS ITSELF", "ENTRY", "LAST FAILURE", NULL,
+		"PEER", "ENDPOINT", "STATE", "CALLS ITSELF", "GROUP", "ENTRY", "LAST FAILURE", NULL,
 	};
 
 	(void)nr;

@@ -29,6 +29,7 @@
 static uint64_t size_wanted, offset_wanted;
 static const char *file_name, *save_name;
 static bool read_only;
+static struct option_texts allow;
 
 static const struct option_def serve_options[] = {
 	{ "size", 's', OPTION_SIZE, &size_wanted, "SIZE",
@@ -39,6 +40,8 @@ static const struct option_def serve_options[] = {
 	  "Where in the segment it begins (default 0)" },
 	{ "read-only", 'r', OPTION_FLAG, &read_only, NULL,
 	  "Peers may get, but not put" },
+	{ "allow", 'a', OPTION_TEXTS, &allow, "PEER[:ro|:wo|:rw|:no]",
+	  "Only this peer may open it (may be given several\ntimes; * for those not named)" },
 	{ "save", 0, OPTION_TEXT, &save_name, "FILE",
 	  "At the end, write what is in it then" },
 	{ 0 },
@@ -51,6 +54,7 @@ struct served {
 	size_t length;
 	uint64_t offset;
 	uint32_t segment, region;
+	struct rmpool_allow_entry allowed[OPTION_TEXTS_MAX];
 };
 
 static volatile sig_atomic_t digest_wanted;
@@ -148,7 +152,10 @@ static int publish(struct rmpool *pool, struct served *served)
 	error = rmpool_info(pool, &info, sizeof(info));
 	if (!error)
 		error = rmpool_publish(pool, served->name, &served->segment);
-	if (!error)
+	/* Before there is anything to be had. */
+	if (!error && allow.nr)
+		error = rmpool_segment_allow(pool, served->segment, served->allowed, allow.nr);
+	if (error >= 0)
 		error = rmpool_register(pool, served->memory, served->length, access,
 					served->segment, offset_wanted, &served->region,
 					&served->offset);
@@ -185,8 +192,9 @@ static void tell_ready(const struct served *served)
 		print_json_line(event);
 		return;
 	}
-	say("ready: %s+%" PRIu64 ", %s, peers may %s; Ctrl-C ends", served->address,
+	say("ready: %s+%" PRIu64 ", %s, %s may %s; Ctrl-C ends", served->address,
 	    served->offset, format_exact(size, sizeof(size), served->length),
+	    allow.nr ? "peers that are allowed" : "peers",
 	    read_only ? "read" : "read and write");
 }
 
@@ -282,6 +290,15 @@ static int withdraw(struct rmpool *pool, const struct served *served)
 	return save_name ? save(served) : EXIT_OK;
 }
 
+static int read_allowed(struct served *served)
+{
+	for (unsigned int i = 0; i < allow.nr; i++) {
+		if (rmpool_allow_parse(allow.text[i], &served->allowed[i]))
+			return fail_text(EXIT_USAGE, "--allow", "%s", rmpool_error());
+	}
+	return EXIT_OK;
+}
+
 static int run_serve(int nr, const char *const *operands)
 {
 	struct sigaction action = { .sa_handler = on_digest };
@@ -293,7 +310,9 @@ static int run_serve(int nr, const char *const *operands)
 	if (!size_wanted && !file_name)
 		return fail_text(EXIT_USAGE, "serve",
 				 "give a --size above 0 or a --file, or both");
-	code = save_name ? check_save() : EXIT_OK;
+	code = read_allowed(&served);
+	if (!code && save_name)
+		code = check_save();
 	if (code)
 		return code;
 	/* Before the ready line, since whoever reads it may send it at once. */
@@ -332,7 +351,9 @@ const struct command command_serve = {
 	.summary = "Publish memory under a name and hold it",
 	.detail =
 	"Memory of --size bytes, of the size of --file, or both, is locked and can be\n"
-	"reached by peers as NODE/NAME until SIGINT (Ctrl-C) or SIGTERM. The first\n"
+	"reached by peers as NODE/NAME until SIGINT (Ctrl-C) or SIGTERM; by all, or by\n"
+	"those that --allow names, as the peer table here calls them, or whose trust\n"
+	"group it names as @GROUP. The first\n"
 	"line of output says that it is ready. SIGUSR1 prints the SHA-256 of what is\n"
 	"in it now. Locked memory counts against RLIMIT_MEMLOCK (ulimit -l).\n",
 	.options = serve_options,

@@ -137,7 +137,7 @@ const struct command command_version = {
  */
 static json_t *limits_json(const struct rmpool_info *info)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"memlock_bytes", json_u64(info->memlock),
 		"user_bytes", info->user_limit ? json_u64(info->user_limit) : json_null(),
 		"user_bytes_used", json_u64(info->user_pinned),
@@ -148,7 +148,8 @@ static json_t *limits_json(const struct rmpool_info *info)
 		"regions", json_u64(info->regions_max),
 		"segments", json_u64(info->segments_max),
 		"opened_segments", json_u64(info->opens_max),
-		"cache_bytes", info->node_limit ? json_u64(info->cache_limit) : json_null()));
+		"cache_bytes", info->node_limit ? json_u64(info->cache_limit) : json_null(),
+		"staging_bytes", json_u64(info->staging_limit)));
 }
 
 static const char *node_text(const json_t *node, const char *key)
@@ -190,6 +191,21 @@ static void print_cache(const json_t *cache)
 	print_field("cached", "%s%s", size, text);
 }
 
+/* What was copied of such requests. */
+static void print_staging(const json_t *staging)
+{
+	char bytes[UNITS_TEXT_MAX], pool[UNITS_TEXT_MAX];
+
+	format_exact(bytes, sizeof(bytes),
+		     (uint64_t)json_integer_value(json_object_get(staging, "bytes")));
+	format_exact(pool, sizeof(pool),
+		     (uint64_t)json_integer_value(json_object_get(staging, "pool")));
+	print_field("copied", "%s of %" JSON_INTEGER_FORMAT " requests, %" JSON_INTEGER_FORMAT
+		    " without room, pool of %s", bytes,
+		    json_integer_value(json_object_get(staging, "requests")),
+		    json_integer_value(json_object_get(staging, "fallbacks")), pool);
+}
+
 static void print_limits(const struct rmpool_info *info)
 {
 	char size[UNITS_TEXT_MAX];
@@ -207,6 +223,9 @@ static void print_limits(const struct rmpool_info *info)
 			    format_exact(size, sizeof(size), info->cache_limit));
 	else if (info->node_limit)
 		print_field("cache", "off, parameter cache_mib");
+	if (info->staging_limit)
+		print_field("staging", "%s copied for a request, parameter staging_max",
+			    format_exact(size, sizeof(size), info->staging_limit));
 	print_field("batch", "%u requests in one call", info->batch_max);
 	print_field("ring", "%u completions", info->ring_max);
 	print_field("regions", "%u", info->regions_max);
@@ -227,6 +246,7 @@ static void print_info(const struct module *module)
 		print_field("accept", "%s", strcmp(node_text(module->node, "accept"), "any") ?
 			    "table (peers in the table)" : "any (whoever connects)");
 		print_cache(json_object_get(module->node, "cache"));
+		print_staging(json_object_get(module->node, "staging"));
 	} else {
 		print_field("node", "%.63s", info->node_name);
 		print_field("uuid", "%s", format_uuid(uuid, sizeof(uuid), info->uuid));

@@ -95,9 +95,32 @@ json_t *describe_access(uint32_t access)
 	return list;
 }
 
+const char *right_name(uint32_t access)
+{
+	static const char *const names[] = { "no", "ro", "wo", "rw" };
+
+	return names[access / RMPOOL_ACCESS_REMOTE_READ % 4];
+}
+
+/* Who may open it: a list, or null, everybody. */
+static json_t *describe_allowed(const struct rmpool_nl_segment *segment)
+{
+	const struct rmpool_nl_allowed *entry;
+	json_t *list;
+
+	if (!segment->restricted)
+		return json_null();
+	list = need_memory(json_array());
+	for (entry = segment->allowed; entry; entry = entry->next)
+		json_array_append_new(list, need_memory(json_pack("{s:o, s:o}",
+			"peer", json_text(entry->peer),
+			"access", describe_access(entry->access))));
+	return list;
+}
+
 json_t *describe_node(const struct rmpool_nl_node *node)
 {
-	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o}",
 		"name", json_text(node->name),
 		"uuid", uuid_json(node->uuid),
 		"listen", json_text(node->listen),
@@ -108,7 +131,12 @@ json_t *describe_node(const struct rmpool_nl_node *node)
 			"hits", json_u64(node->cache_hits),
 			"misses", json_u64(node->cache_misses),
 			"evictions", json_u64(node->cache_evictions),
-			"invalidations", json_u64(node->cache_invalidations))));
+			"invalidations", json_u64(node->cache_invalidations)),
+		"staging", json_pack("{s:o, s:o, s:o, s:o}",
+			"pool", json_u64(node->staging_pool),
+			"requests", json_u64(node->staging_requests),
+			"bytes", json_u64(node->staging_bytes),
+			"fallbacks", json_u64(node->staging_fallbacks))));
 }
 
 static json_t *describe_sizes(uint64_t sizes)
@@ -177,12 +205,13 @@ json_t *describe_peer(const struct rmpool_nl_peer *peer)
 
 	for (rail = peer->rails; rail; rail = rail->next)
 		json_array_append_new(rails, describe_rail(rail));
-	return need_memory(json_pack("{s:o, s:o, s:s, s:o, s:o, s:b, s:o, s:o, s:o}",
+	return need_memory(json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o}",
 		"name", json_text(peer->name),
 		"endpoint", json_text(peer->endpoint),
 		"state", rmpool_peer_state_name(peer->state),
 		"remote_name", json_text(peer->remote_name),
 		"uuid", uuid_json(peer->uuid),
+		"group", json_text(peer->group),
 		"dynamic", (int)!!peer->dynamic,
 		"last_error", json_text(error ? error : ""),
 		"last_reason", peer->reason ? json_text(rmpool_reason_name(peer->reason)) :
@@ -202,12 +231,13 @@ static void describe_owner(json_t *object, uint32_t pid, uint32_t uid)
 
 json_t *describe_segment(const struct rmpool_nl_segment *segment)
 {
-	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o}",
+	json_t *object = need_memory(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
 		"name", json_text(segment->name),
 		"id", json_u64(segment->id),
 		"bytes", json_u64(segment->size),
 		"regions", json_u64(segment->regions),
-		"generation", json_u64(segment->generation)));
+		"generation", json_u64(segment->generation),
+		"allowed", describe_allowed(segment)));
 
 	describe_owner(object, segment->owner_pid, segment->owner_uid);
 	return object;

@@ -14,6 +14,8 @@ json_t *describe_peer(const struct rmpool_nl_peer *peer);
 json_t *describe_segment(const struct rmpool_nl_segment *segment);
 json_t *describe_region(const struct rmpool_nl_region *region);
 json_t *describe_access(uint32_t access);
+/* "ro", "wo", "rw" or "no", as --allow takes it. */
+const char *right_name(uint32_t access);
 
 /* The name of the program that a process runs, or "" when it cannot be known,
  * as in another process namespace.

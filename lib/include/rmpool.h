@@ -12,7 +12,8 @@
  *
  * Time-outs are in milliseconds. A negative one waits without limit. A signal
  * ends every wait of part one with -EINTR; that of rmpool_unregister(),
- * rmpool_unregister_many() and rmpool_unpublish() only when it ends the process.
+ * rmpool_unregister_many(), rmpool_unpublish() and rmpool_segment_allow() only when it ends
+ * the process.
  *
  * Threads. One struct rmpool may be used by any number of threads at once; one
  * may submit while another waits, and several may poll. Only rmpool_close()
@@ -102,6 +103,24 @@ int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment);
 int rmpool_unpublish(struct rmpool *pool, uint32_t segment);
 
 /*
+ * Say who may open a published segment, and with what access: @nr entries, made by
+ * rmpool_allow_parse(), take the place of those before. NULL: everybody, as at first; an
+ * array with @nr 0: nobody. What a peer may do with a region is what the region allows as
+ * well. Returns when what was withdrawn is gone: how many regions got other keys for that.
+ * -ENOSPC: it is gone, but there was no room on a device to give some regions other keys,
+ * which are not reached through it any more.
+ */
+int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
+			 const struct rmpool_allow_entry *entries, uint32_t nr);
+
+/*
+ * Read "peer", "peer:rw" (the same), "peer:ro" (may get), "peer:wo" (may put) or
+ * "peer:no"; the peer is an entry of the peer table, or "*": those that are not named.
+ * -EINVAL: malformed, and nothing is written.
+ */
+int rmpool_allow_parse(const char *text, struct rmpool_allow_entry *entry);
+
+/*
  * Register memory. @access: RMPOOL_ACCESS_*. @segment: from rmpool_publish(),
  * or 0 for memory that only own requests use. @offset: where in the segment,
  * or RMPOOL_OFFSET_NEXT; 0 without a segment. @region: out: handle. @placed:
@@ -130,7 +149,10 @@ int rmpool_register_dmabuf(struct rmpool *pool, int fd, uint64_t start, void *ad
 			   uint32_t segment, uint64_t offset, uint32_t *region,
 			   uint64_t *placed);
 
-/* Returns when no peer and no device uses the memory any more. */
+/*
+ * Returns when no peer and no device uses the memory any more, and it is unpinned. A peer
+ * that does not let go of it in the module's revoke_wait_ms has its queue pairs closed.
+ */
 int rmpool_unregister(struct rmpool *pool, uint32_t region);
 
 /*
@@ -209,8 +231,9 @@ int rmpool_get(struct rmpool *pool, uint32_t segment, uint64_t offset,
 	       void *addr, size_t length, int timeout_ms);
 /*
  * The same with RMPOOL_REQUEST_* in @flags. With RMPOOL_REQUEST_REGISTER the memory
- * need not be registered: the module does that, and keeps it registered for further
- * requests with this flag, up to a limit of the pool (rmpool_info()).
+ * need not be registered: the module copies a few bytes, and registers more, which it
+ * keeps registered for further requests with this flag, up to a limit of the pool
+ * (rmpool_info()).
  */
 int rmpool_put_flags(struct rmpool *pool, uint32_t segment, uint64_t offset,
 		     const void *addr, size_t length, uint16_t flags,
@@ -393,6 +416,11 @@ struct rmpool_nl_node {
 	uint64_t cache_misses;		/* for which it was to be registered */
 	uint64_t cache_evictions;	/* registrations given up for others */
 	uint64_t cache_invalidations;	/* whose owner let go of the memory */
+	/* of those of them that are copied instead */
+	uint64_t staging_pool;		/* bytes of memory for that */
+	uint64_t staging_requests;
+	uint64_t staging_bytes;		/* of those */
+	uint64_t staging_fallbacks;	/* small ones that found no room */
 };
 
 struct rmpool_nl_device {
@@ -449,6 +477,15 @@ struct rmpool_nl_peer {
 	uint32_t nr_rails;
 	uint32_t reserved;
 	const struct rmpool_nl_rail *rails;
+	const char *group;		/* its trust group */
+};
+
+/* Who may open a segment. */
+struct rmpool_nl_allowed {
+	const struct rmpool_nl_allowed *next;
+	const char *peer;		/* "*": those that are not named */
+	uint32_t access;		/* RMPOOL_ACCESS_REMOTE_* */
+	uint32_t reserved;
 };
 
 struct rmpool_nl_segment {
@@ -459,6 +496,9 @@ struct rmpool_nl_segment {
 	uint64_t size;			/* end of the last region */
 	uint32_t owner_pid;
 	uint32_t owner_uid;
+	uint32_t restricted;		/* 1: only those may open it who are allowed */
+	uint32_t nr_allowed;
+	const struct rmpool_nl_allowed *allowed;
 };
 
 struct rmpool_nl_region {
@@ -531,6 +571,12 @@ int rmpool_nl_node_set(struct rmpool_nl *nl,
  */
 int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name,
 		       const char *endpoint, int allow_loopback);
+/* The same in a trust group, which is made if there is none of that name; NULL: in the
+ * default one. -ENOSPC: there are 16 already.
+ */
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group,
+			     int allow_loopback);
 int rmpool_nl_peer_del(struct rmpool_nl *nl, const char *name);
 
 /*

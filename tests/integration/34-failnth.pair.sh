@@ -14,7 +14,7 @@ module_load "connect_timeout_ms=$((3000 * VM_SLOW))" || exit 1
 
 # Operations of one process by itself, those with a peer, and what the peer sees of them.
 alone="open ring publish unpublish register unregister peer node lists"
-both="connect segment list withdraw extend sync async cached"
+both="connect segment list withdraw extend sync async cached staged"
 
 if [ "$VM" = b ]; then
 	check "peer add" rmpool peer add a "v1:$PEER_IP0:13579"

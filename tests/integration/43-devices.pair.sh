@@ -36,6 +36,8 @@ rxe_del 0
 rxe_del 1
 check "load without devices" module_load
 check "no device" grep -q "no RDMA device" <(rmpool device 2>&1)
+check_fails "nothing is registered without one" "no usable RDMA device" \
+	rmpool serve --size 4K nowhere
 rxe_add 0
 rxe_add 1
 check "devices come later" wait_until 10 device_usable rxe1

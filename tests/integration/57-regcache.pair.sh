@@ -21,6 +21,8 @@ fi
 barrier served
 pins=$(pinned_pages)
 parameter=/sys/module/rmpool/parameters/cache_mib
+# Small ones would be copied: see 62-staging.
+echo 0 >/sys/module/rmpool/parameters/staging_max
 check_lines "cache" regcache cases b/place
 check "pins are given back" wait_until 15 pins_are "$pins"
 

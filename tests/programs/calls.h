@@ -88,6 +88,9 @@ static const struct call calls[] = {
 	{ "REGION_DEL_MANY", RMPOOL_IOC_REGION_DEL_MANY,
 	  ERROR_OF(rmpool_region_del_many),
 	  { ZERO(rmpool_region_del_many, flags) } },
+	{ "SEGMENT_ALLOW", RMPOOL_IOC_SEGMENT_ALLOW,
+	  ERROR_OF(rmpool_segment_allow),
+	  { ZERO_BUT(rmpool_segment_allow, flags, RMPOOL_ALLOW_LIST) } },
 };
 
 #define NR_CALLS	(sizeof(calls) / sizeof(calls[0]))

@@ -95,7 +95,7 @@ host_starts()
 
 load_starts()
 {
-	loads=$((loads + 1)) goes=0
+	loads=$((loads + 1)) goes=0 turns=0
 	load "$PEER/$PEER" $((loads % 4)) $((RMPOOL_SEED + VM_NUMBER * 1000 + loads)) \
 		$((15 * VM_SLOW)) >"$TMP/load" 2>&1 &
 	load=$!
@@ -117,6 +117,23 @@ load_goes()
 	goes=$((goes + 1))
 	kill -USR1 "$load"
 	load_says "going $goes" || { tail -n 3 "$TMP/load"; return 1; }
+}
+
+# From now on no request may fail, or any may again.
+load_is()	# strict|lenient
+{
+	turns=$((turns + 1))
+	kill -USR2 "$load"
+	load_says "$1 $turns" || { tail -n 3 "$TMP/load"; return 1; }
+}
+
+# While what breaks is of rail 1: the session runs over rail 0, which carries all.
+spared()	# RAIL strict|lenient
+{
+	[ "$1" = 1 ] || return 0
+	both load_is "$2" && return 0
+	not_ok "$run: no request fails while a rail is up" "see the logs"
+	exit 1
 }
 
 load_ends()
@@ -149,6 +166,32 @@ load_dies()
 {
 	kill -0 "$load" || { not_ok "the load lives" "$(tail -n 3 "$TMP/load")"; return 1; }
 	dies "$load"
+}
+
+# ---- faults; on the VM that has them -----------------------------------------
+
+device_here()	# RAIL MILLISECONDS
+{
+	local began=$SECONDS
+
+	rxe_del "$1"
+	[ $((SECONDS - began)) -le $((15 * VM_SLOW)) ] ||
+		not_ok "a device goes" "after $((SECONDS - began)) s"
+	moment "$2"
+	rxe_add "$1"
+}
+
+# What this VM sends over a rail gets lost, as in a switch: no link goes down, and nobody
+# is told.
+loses()		# RAIL yes|no
+{
+	local address=PEER_IP$1
+
+	if [ "$2" = yes ]; then
+		ip neigh replace "${!address}" lladdr 02:00:00:00:00:66 dev "data$1" nud permanent
+	else
+		ip neigh del "${!address}" dev "data$1"
+	fi
 }
 
 # ---- what is taken ----------------------------------------------------------

@@ -664,14 +664,19 @@ static void data_fill(struct rmpool_request *req, bool put)
 	}
 }
 
-static int data_check(void)
+static int data_check_of(size_t length)
 {
 	char why[128];
 
-	if (pattern_check(memory, (size_t)BATCH * PIECE, data_seed, 0, "got", why, sizeof(why)))
+	if (pattern_check(memory, length, data_seed, 0, "got", why, sizeof(why)))
 		return 0;
 	fprintf(stderr, "%s\n", why);
 	return -EILSEQ;
+}
+
+static int data_check(void)
+{
+	return data_check_of((size_t)BATCH * PIECE);
 }
 
 static int status_of(const struct rmpool_completion *c, int nr)
@@ -753,10 +758,9 @@ static void cached_setup(void)
 }
 
 /* Memory of each run is new, at an address where other memory was before. */
-static int cached_run(void)
+static int unregistered_run(size_t length)
 {
 	const uint16_t flags = RMPOOL_REQUEST_REGISTER;
-	const size_t length = (size_t)BATCH * PIECE;
 	int ret;
 
 	pattern_fill(memory, length, ++data_seed, 0);
@@ -764,7 +768,19 @@ static int cached_run(void)
 	memset(memory, 0, length);
 	if (!ret)
 		ret = rmpool_get_flags(pool, opened, 0, memory, length, flags, open_ms());
-	return ret ? ret : data_check();
+	return ret ? ret : data_check_of(length);
+}
+
+/* More than is copied. */
+static int cached_run(void)
+{
+	return unregistered_run((size_t)BATCH * PIECE);
+}
+
+/* Copied, in several pieces; or registered, if that fails. */
+static int staged_run(void)
+{
+	return unregistered_run((size_t)10 * PIECE);
 }
 
 /*
@@ -807,6 +823,8 @@ static const struct operation operations[] = {
 	{ "sync", data_setup, NULL, sync_run, rails_wait, NULL, data_teardown, false },
 	{ "async", data_setup, NULL, async_run, rails_wait, NULL, data_teardown, false },
 	{ "cached", cached_setup, take_memory, cached_run, rails_wait, drop_memory,
+	  warm_teardown, false },
+	{ "staged", cached_setup, take_memory, staged_run, rails_wait, drop_memory,
 	  warm_teardown, false },
 };
 

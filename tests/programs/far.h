@@ -137,17 +137,17 @@ static inline void far_get(struct test *t, uint32_t which, uint64_t length, uint
 static inline void far_first_round(struct test *t, uint32_t which, uint64_t size, uint32_t access)
 {
 	uint64_t seed = seed_of(PUT, which), offset, length;
-	bool put = access & RMPOOL_ACCESS_REMOTE_WRITE;
+	bool puts = access & RMPOOL_ACCESS_REMOTE_WRITE;
 	int ret;
 
 	far_get(t, which, size, seed_of(FIRST, which));
 	pattern_fill(far.out + 1, size, seed, 0);
 	ret = rmpool_put(far.pool, far.segment, PLACE(which), far.out + 1, size, LIMIT);
-	if (put)
+	if (puts)
 		expect(t, !ret, "put: %s", rmpool_error());
 	else
 		expect(t, ret == -EACCES, "put: %d", ret);
-	seed = put ? seed : seed_of(FIRST, which);
+	seed = puts ? seed : seed_of(FIRST, which);
 	far_get(t, which, size, seed);
 
 	/* The last byte can be reached, and the next one cannot. */
@@ -162,7 +162,7 @@ static inline void far_first_round(struct test *t, uint32_t which, uint64_t size
 		ret = rmpool_get(far.pool, far.segment, offset, far.in, length, LIMIT);
 		expect(t, ret == beside[i].remote, "get of %llu bytes at %llu: %d",
 		       (unsigned long long)length, (unsigned long long)offset, ret);
-		if (!put)
+		if (!puts)
 			continue;
 		ret = rmpool_put(far.pool, far.segment, offset, far.out, length, LIMIT);
 		expect(t, ret == beside[i].remote, "put of %llu bytes at %llu: %d",

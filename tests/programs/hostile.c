@@ -84,7 +84,15 @@ static void answer(struct random *r, struct link *l, const uint8_t *m, bool lie)
 		sent[KEYS]++;
 		break;
 	}
+	case QP_FENCE:
+		if (chance(r, 50)) {
+			memmove(l->out + 16, m + 20, 4);
+			send_message(l, QP_FENCED, 4);
+		}
+		break;
 	case REVOKE:
+	case REKEY:
+	case WITHDRAWN:
 		if (chance(r, 80)) {
 			memmove(l->out + 16, m + 16, 16);
 			send_message(l, REVOKE_ACK, 16);
@@ -246,7 +254,8 @@ static bool round_talk(struct random *r, bool changed)
 	/* What may come at any time. */
 	static const uint8_t rules[] = {
 		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, SEGMENT_CLOSE, KEYS_GET, KEYS_CHANGED,
-		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, TYPES - 1,
+		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, QP_FENCE, QP_FENCED,
+		REKEY, WITHDRAWN, TYPES - 1,
 	};
 	uint32_t n = 1 + below(r, 60), odd = changed ? 1 + below(r, 40) : 0;
 	struct link l;
@@ -272,7 +281,8 @@ static bool round_talk(struct random *r, bool changed)
 static bool round_flood(struct random *r)
 {
 	static const uint8_t kinds[] = {
-		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, KEYS_GET, KEYS_CHANGED, REVOKE, PROBE, CREDIT,
+		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, KEYS_GET, KEYS_CHANGED, REVOKE, REKEY, PROBE,
+		CREDIT, QP_FENCE, QP_FENCED,
 	};
 	uint8_t kind = kinds[below(r, sizeof(kinds))];
 	uint32_t n = 1 + below(r, 1500);
@@ -295,6 +305,8 @@ static bool round_flood(struct random *r)
 static bool dial_data(struct random *r, struct link *l, const uint8_t *tokens, uint8_t rail,
 		      uint32_t qp)
 {
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	uint8_t req[REQUEST];
 
 	fill_request(req, KIND_DATA);
@@ -303,8 +315,14 @@ static bool dial_data(struct random *r, struct link *l, const uint8_t *tokens, u
 	memcpy(req + 32, tokens + 16UL * qp, 16);
 	if (chance(r, 10))
 		req[12 + below(r, 36)] ^= (uint8_t)(1U << below(r, 8));
-	if (dial(l, req, sizeof(req)))
+	if (dial(l, req, sizeof(req))) {
+		if (!ibv_query_qp(l->id->qp, &attr, IBV_QP_DEST_QPN, &init)) {
+			their_rail = rail;
+			my_qpn = l->id->qp->qp_num;
+			peer_qpn = attr.dest_qp_num;
+		}
 		return true;
+	}
 	rejects[l->rejected > 0 && l->rejected < 16 ? l->rejected : 0]++;
 	hang_up(l);
 	return false;
@@ -336,6 +354,9 @@ static bool round_rails(struct random *r, double ms)
 		if (data[i].id)
 			hang_up(&data[i]);
 		dial_data(r, &data[i], message + 20, rail, qp);
+		/* About that one, or any. */
+		if (in && chance(r, 30))
+			in = send_type(r, &l, QP_FENCE);
 	}
 	/* Until somebody asked for keys, and a while longer. */
 	if (ms > 0) {
@@ -431,6 +452,9 @@ int main(int argc, char **argv)
 		their_segment = 1;
 		their_cookie = 0;
 		their_device = 0;
+		their_rail = 0;
+		my_qpn = 1;
+		peer_qpn = 1;
 		noise(&r, uuid, sizeof(uuid));
 		good = play(&r, kind);
 		rounds[kind].good += good;

@@ -21,12 +21,19 @@ enum {
 	CREDIT = 15,
 	BYE = 16,
 	RAIL_LOST = 17,
-	TYPES = 19,
+	QP_FENCE = 18,
+	QP_FENCED = 19,
+	REKEY = 20,
+	WITHDRAWN = 21,
+	TYPES = 23,	/* with one that nobody knows */
 };
 
 /* What was sent by type, and what the other side told. */
 static unsigned int sent[TYPES];
 static uint32_t their_segment = 1, their_cookie, their_device;
+
+/* The last data queue pair that was connected. */
+static uint32_t their_rail, my_qpn = 1, peer_qpn = 1;
 
 static inline void put64(uint8_t *at, uint64_t v)
 {
@@ -151,6 +158,17 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		body[1] = (uint8_t)below(r, 16);
 		put32(body + 4, 1 + below(r, 1 << 24));
 		return 8;
+	case QP_FENCE:
+		/* About its own, or by chance about those of others. */
+		body[0] = (uint8_t)(chance(r, 50) ? their_rail : below(r, 32));
+		body[1] = (uint8_t)below(r, 16);
+		put32(body + 4, (uint32_t)any(r));
+		put32(body + 8, chance(r, 50) ? my_qpn : 1 + below(r, 1 << 24));
+		put32(body + 12, chance(r, 50) ? peer_qpn : 1 + below(r, 64));
+		return 16;
+	case QP_FENCED:
+		put32(body, chance(r, 80) ? below(r, 100) : (uint32_t)any(r));
+		return 4;
 	case SEGMENT_OPEN:
 		put32(body, (uint32_t)any(r));
 		snprintf((char *)body + 4, 64, "%s", names[below(r, 4)]);
@@ -185,6 +203,12 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		put32(body, below(r, 10));
 		put32(body + 4, small(r));
 		put64(body + 8, below(r, 4));
+		return 16;
+	case REKEY:
+	case WITHDRAWN:
+		put32(body, below(r, 10));
+		put32(body + 4, small(r));
+		put64(body + 8, type == REKEY ? 1 + below(r, 3) : 0);
 		return 16;
 	case PROBE:
 	case PROBE_ACK:

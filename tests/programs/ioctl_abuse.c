@@ -778,6 +778,107 @@ static void test_del_many(void)
 	test_end(&t);
 }
 
+static int allow(uint32_t segment, const void *entries, uint32_t nr, uint32_t size,
+		 struct rmpool_segment_allow *arg)
+{
+	memset(arg, 0, sizeof(*arg));
+	arg->entries = (uintptr_t)entries;
+	arg->handle = segment;
+	arg->nr = nr;
+	arg->size = size;
+	arg->flags = RMPOOL_ALLOW_LIST;
+	arg->rekeyed = 77;
+	arg->lost = 77;
+	return call(RMPOOL_IOC_SEGMENT_ALLOW, arg);
+}
+
+/* Who may open a segment: nobody wants to, so nothing is to be taken back. */
+static void test_allow(uint32_t segment)
+{
+	static const char bad[][RMPOOL_NAME_MAX] = {
+		"", "a/b", "**", "* ", "*\0x", "a\0x", "\xe9",
+		"0123456789012345678901234567890123456789012345678901234567890123",
+	};
+	struct test t = { .name = "SEGMENT_ALLOW: values" };
+	const uint32_t one = sizeof(struct rmpool_allow_entry);
+	struct rmpool_allow_entry *e = (void *)wide;
+	struct rmpool_segment_allow arg;
+	uint32_t i;
+	int ret;
+
+	memset(e, 0, (RMPOOL_ALLOW_MAX + 1) * sizeof(*e));
+	for (i = 0; i <= RMPOOL_ALLOW_MAX; i++) {
+		snprintf(e[i].peer, sizeof(e[i].peer), "peer%u", i);
+		e[i].access = i % 4 << 1;
+	}
+	ret = allow(segment, e, RMPOOL_ALLOW_MAX, one, &arg);
+	expect(&t, !ret && !arg.rekeyed && !arg.lost, "the most: %s", strerror(ret));
+	ret = allow(segment, e, RMPOOL_ALLOW_MAX + 1, one, &arg);
+	expect(&t, ret == E2BIG && arg.error.reason == RMPOOL_REASON_BATCH &&
+	       arg.error.limit == RMPOOL_ALLOW_MAX, "one more: %s", strerror(ret));
+	ret = allow(segment, e, UINT32_MAX, one, &arg);
+	expect(&t, ret == E2BIG, "very many: %s", strerror(ret));
+	ret = allow(segment, e, 2, one - 1, &arg);
+	expect(&t, ret == EINVAL, "small elements: %s", strerror(ret));
+	ret = allow(segment, e, 2, PAGE + 1, &arg);
+	expect(&t, ret == E2BIG, "large elements: %s", strerror(ret));
+	/* Larger ones of a later version: what is not known must be zero. */
+	memset(e, 0, 4UL * one);
+	memcpy(e[0].peer, "a", 2);
+	memcpy((char *)e + one + 8, "b", 2);
+	ret = allow(segment, e, 2, one + 8, &arg);
+	expect(&t, !ret, "zeros behind: %s", strerror(ret));
+	((uint8_t *)e)[one + 7] = 1;
+	ret = allow(segment, e, 2, one + 8, &arg);
+	expect(&t, ret == E2BIG && !arg.error.need, "something behind: %s", strerror(ret));
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		memset(e, 0, 2UL * one);
+		memcpy(e[0].peer, "*", 2);
+		memcpy(e[1].peer, bad[i], RMPOOL_NAME_MAX);
+		ret = allow(segment, e, 2, one, &arg);
+		expect(&t, ret == EINVAL && arg.error.need == 1 &&
+		       arg.error.reason == RMPOOL_REASON_NAME_BAD, "name %u: %s", i,
+		       strerror(ret));
+	}
+	memset(e[1].peer, 0, sizeof(e[1].peer));
+	memcpy(e[1].peer, "*", 2);
+	ret = allow(segment, e, 2, one, &arg);
+	expect(&t, ret == EEXIST && arg.error.need == 1 &&
+	       arg.error.reason == RMPOOL_REASON_NAME_TAKEN, "twice: %s", strerror(ret));
+	for (i = 0; i < 32; i++) {
+		e[0].access = 1U << i;
+		ret = allow(segment, e, 1, one, &arg);
+		expect(&t, ret == (i == 1 || i == 2 ? 0 : EINVAL), "access 0x%x: %s",
+		       e[0].access, strerror(ret));
+	}
+	e[0].access = 0;
+	e[0].reserved = 1;
+	ret = allow(segment, e, 1, one, &arg);
+	expect(&t, ret == EINVAL, "reserved: %s", strerror(ret));
+	e[0].reserved = 0;
+	ret = allow(segment, page + PAGE - one, 2, one, &arg);
+	expect(&t, ret == EINVAL || ret == EFAULT, "half an array: %s", strerror(ret));
+	memcpy(page + PAGE - one, e, one);
+	ret = allow(segment, page + PAGE - one, 2, one, &arg);
+	expect(&t, ret == EFAULT && arg.error.need == 1, "half an array: %s", strerror(ret));
+	ret = allow(segment, NULL, 0, 0, &arg);
+	expect(&t, !ret, "nobody: %s", strerror(ret));
+	ret = allow(segment + 1, e, 1, one, &arg);
+	expect(&t, ret == ENOENT, "no such segment: %s", strerror(ret));
+	memset(&arg, 0, sizeof(arg));
+	arg.handle = segment;
+	arg.nr = 1;
+	arg.size = one;
+	arg.entries = (uintptr_t)e;
+	ret = call(RMPOOL_IOC_SEGMENT_ALLOW, &arg);
+	expect(&t, ret == EINVAL, "entries without a list: %s", strerror(ret));
+	arg.nr = 0;
+	ret = call(RMPOOL_IOC_SEGMENT_ALLOW, &arg);
+	expect(&t, !ret, "everybody: %s", strerror(ret));
+	test_end(&t);
+}
+
 static void test_waits(void)
 {
 	static const struct rmpool_wait bad[] = {
@@ -987,6 +1088,7 @@ int main(void)
 	test_descriptors();
 	test_add_many(create.handle);
 	test_del_many();
+	test_allow(create.handle);
 	test_waits();
 	test_batches((void *)(map + ring.head_offset),
 		     (void *)(map + ring.tail_offset),

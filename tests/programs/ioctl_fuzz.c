@@ -177,6 +177,25 @@ static void make_argument(struct random *r, const struct call *c, void *at)
 		a->flags = flags(r);
 		break;
 	}
+	case RMPOOL_IOC_SEGMENT_ALLOW: {
+		struct rmpool_allow_entry *list = (void *)requests;
+		struct rmpool_segment_allow *a = at;
+
+		memset(list, 0, 8 * sizeof(*list));
+		for (int i = 0; i < 8; i++) {
+			snprintf(list[i].peer, sizeof(list[i].peer), "%s",
+				 chance(r, 10) ? "*" : chance(r, 50) ? node : "nobody");
+			if (chance(r, 60))
+				list[i].peer[0] = (char)('a' + i);
+			list[i].access = chance(r, 5) ? (uint32_t)number(r) : below(r, 4) << 1;
+		}
+		a->entries = wild ? number(r) : (uintptr_t)list;
+		a->handle = handle(r);
+		a->nr = chance(r, 5) ? (uint32_t)number(r) : below(r, 8);
+		a->size = chance(r, 5) ? (uint32_t)number(r) : sizeof(*list);
+		a->flags = flags(r) | (chance(r, 80) ? RMPOOL_ALLOW_LIST : 0);
+		break;
+	}
 	case RMPOOL_IOC_SEGMENT_OPEN: {
 		struct rmpool_segment_open *a = at;
 

@@ -19,7 +19,8 @@
  * used any more after a request that ended with RMPOOL_COMPLETION_UNKNOWN.
  *
  * Says "loading" when every thread has put and got; with each SIGUSR1 "going N" when
- * every thread had some more rounds without an error. With SIGTERM it ends: all places
+ * every thread had some more rounds without an error. With SIGUSR2, "strict N": no request
+ * may fail at all, until the next one, "lenient N". With SIGTERM it ends: all places
  * must be readable and right, and it prints what became of all requests.
  */
 #include <errno.h>
@@ -81,7 +82,9 @@ static const char *address;
 static struct worker workers[THREADS];
 static double limit;			/* seconds, of a request */
 static atomic_bool over;
+static atomic_bool strict;
 static atomic_uint counts[STATUSES], unknown;
+static atomic_ulong repeated;		/* slices */
 
 /*
  * The opened segment: epoch and handles change under the lock. A handle is closed some
@@ -226,6 +229,7 @@ static bool settle(struct place_state *p)
 	if (c->cookie != p->request.cookie)
 		die("the result of another request");
 	atomic_fetch_add(&counts[-c->status < STATUSES ? -c->status : STATUSES - 1], 1);
+	atomic_fetch_add(&repeated, c->attempts);
 	if (!c->status) {
 		if (c->bytes != p->request.length || c->flags)
 			die("%llu bytes of %llu, flags %#x", (unsigned long long)c->bytes,
@@ -238,7 +242,7 @@ static bool settle(struct place_state *p)
 		}
 		return true;
 	}
-	if (!may_fail_with(c->status))
+	if (!may_fail_with(c->status) || atomic_load(&strict))
 		die("a request ended: %s, %s, verbs status %u, rail %u", name_of(c->status),
 		    rmpool_status_text(c->status), c->wc_status, c->rail);
 	if (c->flags & RMPOOL_COMPLETION_UNKNOWN) {
@@ -436,8 +440,8 @@ static void attend(const sigset_t *signals)
 {
 	const struct timespec look = { .tv_nsec = 20000000 };
 	unsigned long from[THREADS];
-	bool asked = false, loading = false;
-	unsigned int answers = 0;
+	bool asked = false, loading = false, on;
+	unsigned int answers = 0, turns = 0;
 	uint32_t t;
 	int got;
 
@@ -446,6 +450,11 @@ static void attend(const sigset_t *signals)
 			for (t = 0; t < THREADS; t++)
 				from[t] = atomic_load(&workers[t].rounds);
 			asked = true;
+		}
+		if (got == SIGUSR2) {
+			on = ++turns % 2;
+			atomic_store(&strict, on);
+			printf("%s %u\n", on ? "strict" : "lenient", turns);
 		}
 		if (!loading && all_went(NULL)) {
 			loading = true;
@@ -495,6 +504,7 @@ int main(int argc, char **argv)
 	limit = (double)argument(argv[4], 1, 3600);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGUSR1);
+	sigaddset(&signals, SIGUSR2);
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 
@@ -511,7 +521,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < STATUSES; i++)
 		if (atomic_load(&counts[i]))
 			printf("%s=%u ", name_of(-(int)i), atomic_load(&counts[i]));
-	printf("unknown=%u opened=%u\n", atomic_load(&unknown), epoch);
+	printf("unknown=%u opened=%u repeated=%lu\n", atomic_load(&unknown), epoch,
+	       atomic_load(&repeated));
 	rmpool_close(pool);
 	return 0;
 }

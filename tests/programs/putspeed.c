@@ -9,10 +9,12 @@
  * For each size from 4 KiB to MIB, a line with MiB/s, which are medians; all ways take
  * turns:
  *
- *	SIZE REGISTERED CACHED EACH VERBS
+ *	SIZE REGISTERED CACHED STAGED EACH VERBS
  *
  * REGISTERED: memory that was registered before. CACHED: memory that was not, with
- * RMPOOL_REQUEST_REGISTER. EACH: registered for each put, and unregistered after it.
+ * RMPOOL_REQUEST_REGISTER, and is kept registered. STAGED: such memory that is copied, "-"
+ * where a request is too long for it; parameter staging_max says which of the two, and is
+ * 0 afterwards. EACH: registered for each put, and unregistered after it.
  * VERBS: the same without rmpool: ibv_reg_mr(), RDMA writes of up to 1 MiB on a queue
  * pair between the two programs, ibv_dereg_mr(). One put at a time, all wait asleep.
  */
@@ -33,8 +35,11 @@
 #define ROUNDS_MAX	101
 #define WRITES_MAX	1024U
 #define TIMEOUT_MS	60000
+/* Half of the pool: no request can have more. */
+#define STAGED_MOST	(4 * MIB)
+#define STAGING_MAX	"/sys/module/rmpool/parameters/staging_max"
 
-enum way { REGISTERED, CACHED, EACH, VERBS, WAYS };
+enum way { REGISTERED, CACHED, STAGED, EACH, VERBS, WAYS };
 
 /* In the private data of the accepted connection. */
 struct place {
@@ -157,6 +162,13 @@ static void put_verbs(uint8_t *at, size_t size)
 	need(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
+static void staging_max(size_t most)
+{
+	FILE *file = fopen(STAGING_MAX, "w");
+
+	need(file && fprintf(file, "%zu\n", most) > 0 && !fclose(file), STAGING_MAX);
+}
+
 static void put(enum way way, uint8_t *at, size_t size)
 {
 	uint32_t region;
@@ -167,6 +179,7 @@ static void put(enum way way, uint8_t *at, size_t size)
 		ret = rmpool_put(pool, segment, 0, at, size, TIMEOUT_MS);
 		break;
 	case CACHED:
+	case STAGED:
 		ret = rmpool_put_flags(pool, segment, 0, at, size, RMPOOL_REQUEST_REGISTER,
 				       TIMEOUT_MS);
 		break;
@@ -203,6 +216,9 @@ static void measure(uint8_t *const *at, size_t size, unsigned int rounds)
 	/* The first round is for caches and allocators. */
 	for (i = 0; i <= rounds; i++) {
 		for (way = 0; way < WAYS; way++) {
+			if (way == STAGED && size > STAGED_MOST)
+				continue;
+			staging_max(way == STAGED ? STAGED_MOST : 0);
 			began = now();
 			for (k = 0; k < times; k++)
 				put(way, at[way], size);
@@ -211,6 +227,10 @@ static void measure(uint8_t *const *at, size_t size, unsigned int rounds)
 	}
 	printf("%zu", size);
 	for (way = 0; way < WAYS; way++) {
+		if (way == STAGED && size > STAGED_MOST) {
+			printf(" -");
+			continue;
+		}
 		qsort(took[way], rounds, sizeof(took[way][0]), by_value);
 		printf(" %.2f", (double)(times * size) / (double)MIB / took[way][rounds / 2]);
 	}
@@ -243,6 +263,7 @@ int main(int argc, char **argv)
 		give_up("%s", rmpool_error());
 	for (size = SMALLEST; size <= most; size *= 4)
 		measure(at, size, rounds);
+	staging_max(0);
 	link_down();
 	rmpool_close(pool);
 	return 0;

@@ -9,6 +9,7 @@
  *	open NODE/SEGMENT MS	put OFFSET LENGTH MS	get OFFSET LENGTH MS
  *	fill BYTE		peek OFFSET LENGTH BYTE MS
  *	verify OFFSET LENGTH MS	close
+ *	publish NAME LENGTH	allow NAME everybody	allow NAME ENTRY...
  *	start NUMBER LENGTH MS	puts through the ring, not waited for
  *	wait MIN MS		drain MS	cancel
  *	interrupt COMMAND...	the same, while SIGINT comes again and again
@@ -36,6 +37,7 @@ enum {
 	MEMORY = 16 << 20,
 	RING = 1024,
 	STATUSES = 8,
+	PUBLISHED = 4,
 };
 
 static struct rmpool *pool;
@@ -43,6 +45,13 @@ static uint8_t *memory;
 static uint32_t segment;
 static uint8_t pattern = 1;
 static volatile sig_atomic_t ended;
+static char note[64];		/* of a step that went well */
+
+/* What this process gives to others. */
+static struct {
+	char name[RMPOOL_NAME_MAX];
+	uint32_t segment;
+} published[PUBLISHED];
 
 /* What became of requests that went through the ring. */
 static struct {
@@ -205,6 +214,56 @@ static void interrupt(bool on)
 	timer_settime(timer, 0, &when, NULL);
 }
 
+static int publish(const char *name, size_t length)
+{
+	uint32_t region, i = 0;
+	void *mem;
+	int ret;
+
+	while (i < PUBLISHED && published[i].segment)
+		i++;
+	if (i == PUBLISHED || strlen(name) >= RMPOOL_NAME_MAX)
+		return -EINVAL;
+	mem = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	ret = rmpool_publish(pool, name, &published[i].segment);
+	if (!ret)
+		ret = rmpool_register(pool, mem, length, RMPOOL_ACCESS_REMOTE_READ |
+				      RMPOOL_ACCESS_REMOTE_WRITE, published[i].segment, 0,
+				      &region, NULL);
+	memcpy(published[i].name, name, strlen(name) + 1);
+	return ret;
+}
+
+/* @rest: words, each an entry of the list. */
+static int allow(const char *name, char *rest)
+{
+	struct rmpool_allow_entry entries[RMPOOL_ALLOW_MAX];
+	char *word, *next = NULL;
+	uint32_t i = 0, nr = 0;
+	int ret;
+
+	while (i < PUBLISHED && strcmp(published[i].name, name))
+		i++;
+	if (i == PUBLISHED)
+		return -ENOENT;
+	if (!strcmp(rest, "everybody")) {
+		ret = rmpool_segment_allow(pool, published[i].segment, NULL, 0);
+	} else {
+		for (word = strtok_r(rest, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
+			if (nr == RMPOOL_ALLOW_MAX)
+				return -E2BIG;
+			ret = rmpool_allow_parse(word, &entries[nr++]);
+			if (ret)
+				return ret;
+		}
+		ret = rmpool_segment_allow(pool, published[i].segment, entries, nr);
+	}
+	snprintf(note, sizeof(note), "rekeyed %d", ret);
+	return ret < 0 ? ret : 0;
+}
+
 /* Ends the first word; returns what is behind it. */
 static char *end_word(char *line)
 {
@@ -226,6 +285,15 @@ static int step(char *line)
 	if (!strcmp(line, "open")) {
 		numbers(end_word(rest), n, 1);
 		return rmpool_segment_open(pool, rest, NULL, (int)n[0], &segment, NULL);
+	}
+	if (!strcmp(line, "publish")) {
+		numbers(end_word(rest), n, 1);
+		return n[0] > 0 ? publish(rest, (size_t)n[0]) : -EINVAL;
+	}
+	if (!strcmp(line, "allow")) {
+		char *list = end_word(rest);
+
+		return allow(rest, list);
 	}
 	numbers(rest, n, 4);
 	a = n[0];
@@ -296,12 +364,13 @@ static int run(void)
 
 		line[strcspn(line, "\n")] = 0;
 		drained = !strncmp(line, "drain", 5);
+		note[0] = 0;
 		ret = run_line(line);
 		printf("%s %.0f ", error_name(ret), (now() - began) * 1e3);
 		if (drained)
 			print_tally();
 		else
-			printf("%s", ret ? rmpool_error() : "done");
+			printf("%s", ret ? rmpool_error() : *note ? note : "done");
 		printf("\n");
 		fflush(stdout);
 	}

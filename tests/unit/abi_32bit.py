@@ -22,12 +22,13 @@ SIZES = {
     "rmpool_request": 64, "rmpool_completion": 32, "rmpool_submit": 56,
     "rmpool_submit_sync": 72, "rmpool_wait": 24, "rmpool_cancel": 16,
     "rmpool_region_add_many": 64, "rmpool_region_del_many": 64,
+    "rmpool_allow_entry": 72, "rmpool_segment_allow": 64,
 }
 # Stand in arrays or in others, so they cannot grow at all.
 FIXED = ["rmpool_error", "rmpool_region_desc", "rmpool_request", "rmpool_completion"]
 CALLS = ["INFO", "RING_SETUP", "SEGMENT_CREATE", "SEGMENT_DELETE", "REGION_ADD", "REGION_DEL",
          "SEGMENT_OPEN", "SEGMENT_CLOSE", "SEGMENT_LIST", "SUBMIT", "SUBMIT_SYNC", "WAIT",
-         "CANCEL", "REGION_ADD_MANY", "REGION_DEL_MANY"]
+         "CANCEL", "REGION_ADD_MANY", "REGION_DEL_MANY", "SEGMENT_ALLOW"]
 
 
 def structures():

@@ -138,11 +138,13 @@ class Comparison:
         if len(puts) != len(re.findall(r"RMPOOL_A_", body)):
             raise LookupError(f"{function}(): an attribute is put in an unknown way")
         attrs = {name: PUT_TYPES[put] for put, name in puts}
-        for helper in ("rmp_nl_put_owner", "rmp_nl_put_cache"):
+        for helper in ("rmp_nl_put_owner", "rmp_nl_put_cache", "rmp_nl_put_staging",
+                       "rmp_nl_put_rights"):
             if f"{helper}(" in body:
                 attrs |= self.filled(helper)
-        if "rmp_nl_put_rail(" in body:
-            attrs |= {k: v for k, v in self.filled("rmp_nl_put_rail").items() if v == "nest"}
+        for part in ("rmp_nl_put_rail", "rmp_nl_put_right"):
+            if f"{part}(" in body and part != function:
+                attrs |= {k: v for k, v in self.filled(part).items() if v == "nest"}
         return attrs
 
     def spec_types(self, names):
@@ -212,6 +214,7 @@ class Comparison:
         said = {n: e.replace("_", "-") for n, e in re.findall(
             r"RMPOOL_A_(\w+) = \d+,\s*/\* \w+, enum rmpool_(\w+)", self.header)}
         said["REGION_ACCESS"] = "access"
+        said["ALLOW_ACCESS"] = "access"
         # Reasons have gaps and may be added, which generated code cannot take.
         del said["PEER_REASON"]
         self.same_map("enum of", {n: a["enum"] for n, a in self.main.items() if "enum" in a}, said)
@@ -268,13 +271,14 @@ class Comparison:
                           self.filled(f"rmp_nl_fill_{obj}"))
             self.same(f"{obj} attributes named twice", len(set(names)), len(names))
 
-    def rails(self):
-        filled = self.filled("rmp_nl_put_rail")
-        self.same("nest", filled.pop("PEER_RAIL", None), "nest")
-        names = [a["name"] for a in self.sets["rail"]["attributes"] if a["name"] != "pad"]
-        self.same_map("rail", self.spec_types(names), filled)
-        self.same("set of the nest", self.main["PEER_RAIL"].get("nested-attributes"), "rail")
-        self.same("subset", self.sets["rail"].get("subset-of"), "main")
+    def nests(self):
+        for name, nest in (("rail", "PEER_RAIL"), ("right", "SEGMENT_ALLOW")):
+            filled = self.filled(f"rmp_nl_put_{name}")
+            self.same(f"nest of {name}", filled.pop(nest, None), "nest")
+            names = [a["name"] for a in self.sets[name]["attributes"] if a["name"] != "pad"]
+            self.same_map(name, self.spec_types(names), filled)
+            self.same("set of the nest", self.main[nest].get("nested-attributes"), name)
+            self.same("subset", self.sets[name].get("subset-of"), "main")
 
     def events(self):
         events = {n: op for n, op in self.ops.items() if "event" in op}
@@ -298,7 +302,7 @@ class Comparison:
 
 
 GROUPS = ["family", "commands", "attributes", "types", "enums", "operations", "policies",
-          "replies", "rails", "events", "reference"]
+          "replies", "nests", "events", "reference"]
 
 
 def compare(files):
@@ -352,10 +356,14 @@ CHANGES = [
      "nla_put_u8(skb, RMPOOL_A_NODE_ACCEPT_ANY",
      "nla_put_u32(skb, RMPOOL_A_NODE_ACCEPT_ANY"),
     ("replies", "kmod/nlmsg.c", "RMPOOL_A_OWNER_UID", "RMPOOL_A_SEGMENT_ID"),
-    ("rails", "kmod/nlmsg.c",
+    ("nests", "kmod/nlmsg.c",
      "rmp_nl_put_u64(skb, RMPOOL_A_RAIL_SLICES",
      "nla_put_u32(skb, RMPOOL_A_RAIL_SLICES"),
-    ("rails", "docs/rmpool.yaml", "nested-attributes: rail", "nested-attributes: main"),
+    ("nests", "docs/rmpool.yaml", "nested-attributes: rail", "nested-attributes: main"),
+    ("nests", "docs/rmpool.yaml", "nested-attributes: right", "nested-attributes: main"),
+    ("nests", "kmod/nlmsg.c",
+     "nla_put_u32(skb, RMPOOL_A_ALLOW_ACCESS",
+     "nla_put_u8(skb, RMPOOL_A_ALLOW_ACCESS"),
     ("events", "docs/rmpool.yaml",
      "          - event\n          - segment-name",
      "          - segment-name"),

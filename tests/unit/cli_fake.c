@@ -136,6 +136,7 @@ int rmpool_info(struct rmpool *pool, struct rmpool_info *info, size_t size)
 	info->node_pinned = fake->pinned;
 	info->node_limit = 64ull << 30;
 	info->cache_limit = fake->cache_limit;
+	info->staging_limit = fake->staging_limit;
 	strcpy(info->node_name, "a");
 	strcpy(info->module_version, "0.1.0");
 	return 0;
@@ -149,6 +150,16 @@ int rmpool_publish(struct rmpool *pool, const char *name, uint32_t *segment)
 	if (!strcmp(name, "taken"))
 		return rmpl_fail(EEXIST, &taken, NULL, "publish %s", name);
 	*segment = HANDLE_PUBLISHED;
+	return 0;
+}
+
+int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
+			 const struct rmpool_allow_entry *entries, uint32_t nr)
+{
+	if (segment != HANDLE_PUBLISHED || pool->local || nr > RMPOOL_ALLOW_MAX)
+		misused("allow %u for %u", nr, segment);
+	fake->nr_allowed = nr;
+	memcpy(fake->allowed, entries, nr * sizeof(*entries));
 	return 0;
 }
 
@@ -363,7 +374,8 @@ static const struct rmpool_nl_node this_node = {
 	.name = "a", .uuid = uuid, .listen = "v1:[::]:13579",
 	.advertise = "v1:10.77.0.1:13579", .version = "0.1.0", .abi = RMPOOL_ABI_VERSION,
 	.cache_bytes = 8 << 20, .cache_hits = 77, .cache_misses = 5, .cache_evictions = 3,
-	.cache_invalidations = 2,
+	.cache_invalidations = 2, .staging_pool = 8 << 20, .staging_requests = 21,
+	.staging_bytes = 5 << 20, .staging_fallbacks = 4,
 };
 
 static const uint8_t gid[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
@@ -388,15 +400,28 @@ static const struct rmpool_nl_rail rails[] = {
 
 static const struct rmpool_nl_peer peers[] = {
 	{ .name = "b", .endpoint = "v1:10.77.0.2:13579", .remote_name = "b\033[2Jx",
-	  .uuid = uuid, .state = RMPOOL_PEER_READY, .nr_rails = 2, .rails = rails },
+	  .uuid = uuid, .state = RMPOOL_PEER_READY, .nr_rails = 2, .rails = rails,
+	  .group = "lab" },
 	{ .name = "gone", .endpoint = "v1:[fd00::9]:13579", .remote_name = "",
 	  .state = RMPOOL_PEER_BACKOFF, .reason = RMPOOL_REASON_REFUSED,
-	  .error = -ECONNREFUSED },
+	  .error = -ECONNREFUSED, .group = "default" },
+};
+
+static const struct rmpool_nl_allowed allowed[] = {
+	{ .next = &allowed[1], .peer = "b", .access = RMPOOL_ACCESS_REMOTE_READ },
+	{ .next = &allowed[2], .peer = "c",
+	  .access = RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE },
+	{ .next = &allowed[3], .peer = "d", .access = RMPOOL_ACCESS_REMOTE_WRITE },
+	{ .next = &allowed[4], .peer = "e", .access = 0 },
+	{ .peer = "*", .access = RMPOOL_ACCESS_REMOTE_READ },
 };
 
 static const struct rmpool_nl_segment segments[] = {
 	{ .name = "kv", .id = 5, .regions = 1, .generation = 2, .size = 8 << 20,
 	  .owner_pid = 0x7ffffff0, .owner_uid = 0 },
+	{ .name = "some", .id = 6, .owner_pid = 0x7ffffff0, .restricted = 1, .nr_allowed = 5,
+	  .allowed = allowed },
+	{ .name = "none", .id = 7, .owner_pid = 0x7ffffff0, .restricted = 1 },
 };
 
 static const struct rmpool_nl_region regions[] = {
@@ -451,13 +476,14 @@ int rmpool_nl_node_set(struct rmpool_nl *nl, const struct rmpool_nl_settings *se
 	return 0;
 }
 
-int rmpool_nl_peer_add(struct rmpool_nl *nl, const char *name, const char *endpoint,
-		       int allow_loopback)
+int rmpool_nl_peer_add_group(struct rmpool_nl *nl, const char *name,
+			     const char *endpoint, const char *group, int allow_loopback)
 {
 	(void)nl;
 	(void)allow_loopback;
 	snprintf(fake->peer_name, sizeof(fake->peer_name), "%s", name);
 	snprintf(fake->peer_endpoint, sizeof(fake->peer_endpoint), "%s", endpoint);
+	snprintf(fake->peer_group, sizeof(fake->peer_group), "%s", group ? group : "");
 	return 0;
 }
 

@@ -31,6 +31,7 @@ struct fake {
 	struct rmpool_region_desc regions[FAKE_REGIONS];
 	uint64_t memlock;
 	uint64_t cache_limit;
+	uint64_t staging_limit;
 	uint32_t fail_at;		/* that request, from 1 on, ends so: */
 	int fail_status;
 	uint32_t hang_at;		/* from that request on, none ends, and */
@@ -44,9 +45,12 @@ struct fake {
 	int timeout_ms;			/* of the last segment that was opened */
 	char peer_name[RMPOOL_NAME_MAX];
 	char peer_endpoint[RMPOOL_ENDPOINT_MAX];
+	char peer_group[64];
 	struct { char name[RMPOOL_NAME_MAX]; uint32_t accept; } set;
 	uint32_t serve_access;
 	uint64_t serve_offset;
+	uint32_t nr_allowed;
+	struct rmpool_allow_entry allowed[RMPOOL_ALLOW_MAX];
 
 	/* what "b/kv" holds: offset n of it is byte n here */
 	unsigned char memory[FAKE_MEMORY];

@@ -182,8 +182,12 @@ static void test_info(void **state)
 	assert_has(result->out, "(64 GiB), 0 bytes in use, parameter max_pinned_mib");
 	assert_has(result->out, "off, parameter cache_mib");
 	assert_has(result->out, "(8 MiB), 77 hits, 5 misses, 3 evictions, 2 invalidations");
+	assert_has(result->out, "(5 MiB) of 21 requests, 4 without room, pool of 8388608 bytes");
 	fake->cache_limit = 256 << 20;
 	assert_has(tool_run("info")->out, "(256 MiB) registered for requests, parameter cache_mib");
+	assert_null(strstr(tool_run("info")->out, "staging_max"));
+	fake->staging_limit = 64 << 10;
+	assert_has(tool_run("info")->out, "(64 KiB) copied for a request, parameter staging_max");
 	root = parse(tool_run("info", "-j")->out);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "limits"),
 							    "memlock_bytes")), 8 << 20);
@@ -224,6 +228,9 @@ static void test_lists(void **state)
 	result = tool_run("segment", "list");
 	assert_has(result->out, "kv");
 	assert_has(result->out, "8 MiB");
+	assert_has(result->out, "may open it: b:ro  c:rw  d:wo  e:no\n");
+	assert_has(result->out, "may open it: *:ro\n");
+	assert_has(result->out, "nobody may open it\n");
 	result = tool_run("region");
 	assert_has(result->out, "0x1000");
 	assert_has(result->out, "registering 62%");
@@ -243,7 +250,12 @@ static void test_lists(void **state)
 	assert_string_equal(json_string_value(json_object_get(peer, "relaxed_ordering")),
 			    "forced by the driver");
 	json_decref(root);
-	json_decref(parse(tool_run("-j", "segment")->out));
+	root = parse(tool_run("-j", "segment")->out);
+	peer = json_object_get(root, "segments");
+	assert_true(json_is_null(json_object_get(json_array_get(peer, 0), "allowed")));
+	assert_int_equal(json_array_size(json_object_get(json_array_get(peer, 1), "allowed")), 5);
+	assert_true(json_is_array(json_object_get(json_array_get(peer, 2), "allowed")));
+	json_decref(root);
 	root = parse(tool_run("-j", "region")->out);
 	peer = json_array_get(json_object_get(root, "regions"), 0);
 	assert_true(json_is_false(json_object_get(peer, "dmabuf")));
@@ -279,6 +291,7 @@ static void test_changes(void **state)
 	assert_string_equal(result->out, "peer b added at v1:10.77.0.2:13579\n");
 	assert_string_equal(fake->peer_name, "b");
 	assert_string_equal(fake->peer_endpoint, "v1:10.77.0.2:13579");
+	assert_string_equal(fake->peer_group, "");
 	result = tool_run("peer", "add", "b", "127.0.0.1:13579");
 	assert_int_not_equal(result->code, 0);
 	assert_has(result->err, "loopback");
@@ -288,6 +301,8 @@ static void test_changes(void **state)
 	assert_string_equal(fake->peer_endpoint, "v1:127.0.0.1:1");
 	json_decref(parse(tool_run("peer", "add", "b", "[fd00::1]:1", "-j")->out));
 	assert_string_equal(fake->peer_endpoint, "v1:[fd00::1]:1");
+	tool_run("peer", "add", "b", "10.77.0.2:13579", "--group", "lab");
+	assert_string_equal(fake->peer_group, "lab");
 	result = tool_run("peer", "del", "b");
 	assert_string_equal(result->out, "peer b removed\n");
 	result = tool_run("node", "set", "name=x", "accept=any");

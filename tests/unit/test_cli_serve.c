@@ -112,6 +112,33 @@ static void test_json(void **state)
 	assert_int_equal(tool_end(tool)->code, 0);
 }
 
+static void test_allow(void **state)
+{
+	struct result *result;
+	struct tool tool;
+	char line[256];
+
+	(void)state;
+	tool = START("kv", "-s", "4K", "--allow", "b:ro", "-a", "c:1", "--allow=*:no");
+	tool_line(tool, line, sizeof(line));
+	assert_has(line, "peers that are allowed may read and write");
+	assert_int_equal(fake->nr_allowed, 3);
+	assert_string_equal(fake->allowed[0].peer, "b");
+	assert_int_equal(fake->allowed[0].access, RMPOOL_ACCESS_REMOTE_READ);
+	assert_string_equal(fake->allowed[1].peer, "c:1");
+	assert_int_equal(fake->allowed[1].access,
+			 RMPOOL_ACCESS_REMOTE_READ | RMPOOL_ACCESS_REMOTE_WRITE);
+	assert_string_equal(fake->allowed[2].peer, "*");
+	assert_int_equal(fake->allowed[2].access, 0);
+	kill(tool.pid, SIGTERM);
+	assert_int_equal(tool_end(tool)->code, 0);
+
+	result = tool_run("serve", "kv", "-s", "4K", "--allow", "b c");
+	assert_int_equal(result->code, 2);
+	assert_has(result->err, "it must be the name of a peer");
+	assert_int_equal(fake->opened, 0);
+}
+
 static void test_file_in_larger_memory(void **state)
 {
 	struct tool tool;
@@ -174,6 +201,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_allow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_in_larger_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
 	};

@@ -84,7 +84,7 @@ static void limits_are_told_with_numbers(void **state)
 		{ RMPOOL_REASON_OPENS,
 		  "x: one open file may have 111 segments of peers open, 55 in use; close some" },
 		{ RMPOOL_REASON_BATCH,
-		  "x: one call takes at most 111 requests or regions, these are 222; split them over several calls" },
+		  "x: one call takes at most 111 requests, regions or entries, these are 222" },
 		{ RMPOOL_REASON_RING,
 		  "x: a ring has a power of two from 8 to 111 entries, not 222" },
 		{ RMPOOL_REASON_DEVICE_MRS,
@@ -129,7 +129,7 @@ static void limits_are_told_with_numbers(void **state)
 	};
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
 	assert_string_equal(rmpool_error(),
-			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+			    "x: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use, 128 MiB needed; raise it with ulimit -l or give CAP_IPC_LOCK");
 	detail = (struct rmpool_error){
 		.reason = RMPOOL_REASON_DMABUF_FD, .need = UINT32_MAX,
 	};
@@ -160,7 +160,7 @@ static void limits_without_numbers(void **state)
 		.reason = RMPOOL_REASON_MEMLOCK, .need = 4096,
 	};
 	rmpl_fail(ENOMEM, &detail, NULL, "x");
-	assert_non_null(strstr(rmpool_error(), "RLIMIT_MEMLOCK is 0 bytes"));
+	assert_non_null(strstr(rmpool_error(), "RLIMIT_MEMLOCK is 0 bytes, 0 bytes of it in use, 4 KiB needed"));
 	detail.reason = RMPOOL_REASON_CACHE;
 	rmpl_fail(EOPNOTSUPP, &detail, NULL, "x");
 	assert_string_equal(rmpool_error(),

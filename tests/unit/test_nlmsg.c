@@ -28,12 +28,13 @@ static void builds_requests(void **state)
 	nlh = rmpl_nl_begin(buffer, FAMILY, RMPOOL_CMD_PEER_ADD, NLM_F_ACK,
 			    SEQ);
 	assert_int_equal(rmpl_nl_build_peer(nlh, "beta", "v1:10.0.0.2:13579",
-					    true), 0);
+					    "lab", true), 0);
 	begin_genl(&expect, RMPOOL_CMD_PEER_ADD);
 	message(&expect)->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
 	message(&expect)->nlmsg_pid = 0;
 	add_text(&expect, RMPOOL_A_PEER_NAME, "beta");
 	add_text(&expect, RMPOOL_A_PEER_ENDPOINT, "v1:10.0.0.2:13579");
+	add_text(&expect, RMPOOL_A_PEER_GROUP, "lab");
 	add_attr(&expect, RMPOOL_A_ALLOW_LOOPBACK, "", 0);
 	assert_int_equal(nlh->nlmsg_len, expect.length);
 	assert_memory_equal(buffer, expect.data, expect.length);
@@ -41,7 +42,7 @@ static void builds_requests(void **state)
 	expect.length = 0;
 	nlh = rmpl_nl_begin(buffer, FAMILY, RMPOOL_CMD_PEER_DEL, NLM_F_ACK,
 			    SEQ);
-	assert_int_equal(rmpl_nl_build_peer(nlh, "beta", NULL, false), 0);
+	assert_int_equal(rmpl_nl_build_peer(nlh, "beta", NULL, NULL, false), 0);
 	begin_genl(&expect, RMPOOL_CMD_PEER_DEL);
 	message(&expect)->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
 	message(&expect)->nlmsg_pid = 0;
@@ -103,8 +104,9 @@ static void refuses_texts_that_do_not_fit(void **state)
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	nlh = rmpl_nl_begin(buffer, FAMILY, RMPOOL_CMD_PEER_ADD, 0, SEQ);
-	assert_int_equal(rmpl_nl_build_peer(nlh, text, "e", false), -EMSGSIZE);
-	assert_int_equal(rmpl_nl_build_peer(nlh, "n", text, false), -EMSGSIZE);
+	assert_int_equal(rmpl_nl_build_peer(nlh, text, "e", NULL, false), -EMSGSIZE);
+	assert_int_equal(rmpl_nl_build_peer(nlh, "n", text, NULL, false), -EMSGSIZE);
+	assert_int_equal(rmpl_nl_build_peer(nlh, "n", "e", text, false), -EMSGSIZE);
 	/* so that the flag does not fit any more */
 	text[RMPL_NL_REQUEST_MAX - 64] = '\0';
 	settings.name = text;

@@ -70,6 +70,10 @@ static void reads_the_node(void **state)
 	add_u64(&d, RMPOOL_A_NODE_CACHE_MISSES, 3);
 	add_u64(&d, RMPOOL_A_NODE_CACHE_EVICTIONS, 2);
 	add_u64(&d, RMPOOL_A_NODE_CACHE_INVALIDATIONS, 1);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_POOL, 1ull << 35);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_REQUESTS, 4);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_BYTES, 1ull << 36);
+	add_u64(&d, RMPOOL_A_NODE_STAGING_FALLBACKS, 5);
 	add_u64(&d, RMPOOL_A_MAX + 1, 42);		/* of a newer module */
 	add_u64(&d, 0x3fff, 42);
 	assert_int_equal(rmpl_nl_parse_node(message(&d), &node), 0);
@@ -85,6 +89,10 @@ static void reads_the_node(void **state)
 	assert_int_equal(node.cache_misses, 3);
 	assert_int_equal(node.cache_evictions, 2);
 	assert_int_equal(node.cache_invalidations, 1);
+	assert_int_equal(node.staging_pool, 1ull << 35);
+	assert_int_equal(node.staging_requests, 4);
+	assert_int_equal(node.staging_bytes, 1ull << 36);
+	assert_int_equal(node.staging_fallbacks, 5);
 
 	/* what is absent is empty, never NULL */
 	d.length = 0;
@@ -230,9 +238,11 @@ static void reads_a_peer(void **state)
 
 static void reads_segments_and_regions(void **state)
 {
+	struct rmpl_allowed allowed = { .room = 0 };
 	struct rmpool_nl_segment segment;
 	struct rmpool_nl_region region;
 	struct datagram d = { .length = 0 };
+	size_t nest;
 
 	(void)state;
 	begin_genl(&d, RMPOOL_CMD_SEGMENT_GET);
@@ -243,7 +253,7 @@ static void reads_segments_and_regions(void **state)
 	add_u64(&d, RMPOOL_A_SEGMENT_SIZE, 1ull << 41);
 	add_u32(&d, RMPOOL_A_OWNER_PID, 99);
 	add_u32(&d, RMPOOL_A_OWNER_UID, 1000);
-	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment), 0);
+	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment, &allowed), 0);
 	assert_string_equal(segment.name, "data");
 	assert_int_equal(segment.id, 11);
 	assert_int_equal(segment.generation, 1ull << 40);
@@ -251,6 +261,27 @@ static void reads_segments_and_regions(void **state)
 	assert_int_equal(segment.size, 1ull << 41);
 	assert_int_equal(segment.owner_pid, 99);
 	assert_int_equal(segment.owner_uid, 1000);
+	assert_int_equal(segment.restricted, 0);
+	assert_int_equal(segment.nr_allowed, 0);
+	assert_null(segment.allowed);
+
+	/* who may open it */
+	add_attr(&d, RMPOOL_A_SEGMENT_RESTRICTED, "", 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		nest = begin_nest(&d, RMPOOL_A_SEGMENT_ALLOW);
+		add_text(&d, RMPOOL_A_ALLOW_PEER, i ? "beta" : "*");
+		add_u32(&d, RMPOOL_A_ALLOW_ACCESS, 2 * i);
+		end_nest(&d, nest);
+	}
+	assert_int_equal(rmpl_nl_parse_segment(message(&d), &segment, &allowed), 0);
+	assert_int_equal(segment.restricted, 1);
+	assert_int_equal(segment.nr_allowed, 3);
+	assert_string_equal(segment.allowed->peer, "*");
+	assert_int_equal(segment.allowed->access, 0);
+	assert_string_equal(segment.allowed->next->next->peer, "beta");
+	assert_int_equal(segment.allowed->next->next->access, 4);
+	assert_null(segment.allowed->next->next->next);
+	free(allowed.array);
 
 	d.length = 0;
 	begin_genl(&d, RMPOOL_CMD_REGION_GET);

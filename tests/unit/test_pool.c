@@ -198,6 +198,82 @@ static int add_region(unsigned long command, void *arg)
 	return 0;
 }
 
+static struct rmpool_segment_allow seen_allow;
+static int allow_error;
+
+static int allow_segment(unsigned long command, void *arg)
+{
+	struct rmpool_segment_allow *allow = arg;
+
+	assert_int_equal(command, RMPOOL_IOC_SEGMENT_ALLOW);
+	seen_allow = *allow;
+	allow->rekeyed = 5;
+	allow->lost = 2;
+	allow->error.need = 1;
+	return -allow_error;
+}
+
+static void says_who_may_open(void **state)
+{
+	struct rmpool_allow_entry entries[2];
+	struct rmpool *pool = open_pool();
+	static const int errors[] = { ENOENT, EEXIST, EINVAL, ENOSPC, E2BIG };
+	static const char *const texts[] = {
+		"no published segment has that handle", "entry 1 of the list names a peer",
+		"entry 1 of the list is malformed", "2 of 5 regions found no room", "who may open",
+	};
+
+	(void)state;
+	answer = allow_segment;
+	allow_error = 0;
+	assert_int_equal(rmpool_segment_allow(pool, 7, NULL, 3), 5);
+	assert_int_equal(seen_allow.flags | seen_allow.nr, 0);
+	assert_int_equal(seen_allow.handle, 7);
+	assert_int_equal(rmpool_segment_allow(pool, 7, entries, 0), 5);
+	assert_int_equal(seen_allow.flags, RMPOOL_ALLOW_LIST);
+	assert_int_equal(rmpool_segment_allow(pool, 7, entries, 2), 5);
+	assert_int_equal(seen_allow.nr, 2);
+	assert_int_equal(seen_allow.size, sizeof(entries[0]));
+	assert_int_equal(seen_allow.entries, (uintptr_t)entries);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		allow_error = errors[i];
+		assert_int_equal(rmpool_segment_allow(pool, 7, entries, 2), -errors[i]);
+		says(texts[i]);
+	}
+	rmpool_close(pool);
+}
+
+static void reads_who_may_open(void **state)
+{
+	static const struct {
+		const char *text, *peer;
+		uint32_t access;
+	} good[] = {
+		{ "b", "b", 6 }, { "b:rw", "b", 6 }, { "b:ro", "b", 2 }, { "b:wo", "b", 4 },
+		{ "b:no", "b", 0 }, { "*", "*", 6 }, { "*:ro", "*", 2 }, { "10.0.0.1", "10.0.0.1", 6 },
+		{ "fe80::1:ro", "fe80::1", 2 }, { "a:ro:wo", "a:ro", 4 }, { "b:r", "b:r", 6 },
+		{ ":ro", ":ro", 6 },
+	};
+	static const char *const bad[] = {
+		"", "a b", "a/b", "*a", "**", "*:", "*:xx", "b=ro",
+		"0123456789012345678901234567890123456789012345678901234567890123:ro",
+	};
+	struct rmpool_allow_entry entry;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(rmpool_allow_parse(good[i].text, &entry), 0);
+		assert_string_equal(entry.peer, good[i].peer);
+		assert_int_equal(entry.access, good[i].access);
+		assert_int_equal(entry.reserved, 0);
+	}
+	memset(&entry, 0x55, sizeof(entry));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(rmpool_allow_parse(bad[i], &entry), -EINVAL);
+		assert_int_equal(entry.access, 0x55555555);
+	}
+}
+
 static void registers(void **state)
 {
 	void *addr = (void *)(uintptr_t)0x7f0000001001;
@@ -234,7 +310,7 @@ static void registers(void **state)
 					 &region, NULL), -ENOMEM);
 	assert_int_equal(region, 1);
 	assert_string_equal(rmpool_error(),
-			    "cannot register 128 MiB at 0x7f0000001001: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use; raise it with ulimit -l or give CAP_IPC_LOCK");
+			    "cannot register 128 MiB at 0x7f0000001001: RLIMIT_MEMLOCK is 64 MiB, 32 MiB of it in use, 128 MiB needed; raise it with ulimit -l or give CAP_IPC_LOCK");
 
 	add_detail.reason = RMPOOL_REASON_NONE;
 	add_error = ENOENT;
@@ -428,7 +504,7 @@ static void registers_many(void **state)
 	add_error = 0;
 	assert_int_equal(rmpool_register_many(pool, adds, 5000, sizeof(adds[0])),
 			 -E2BIG);
-	says("at most 4096 requests or regions, these are 5000");
+	says("at most 4096 requests, regions or entries, these are 5000");
 	calls = 0;
 	assert_int_equal(rmpool_register_many(pool, adds, 1, sizeof(adds[0]) + 4), -EINVAL);
 	says("the size of an entry is not valid");
@@ -711,6 +787,8 @@ int main(void)
 		cmocka_unit_test(names_the_group),
 		cmocka_unit_test(info_fits_old_and_new_programs),
 		cmocka_unit_test(publishes),
+		cmocka_unit_test(says_who_may_open),
+		cmocka_unit_test(reads_who_may_open),
 		cmocka_unit_test(registers),
 		cmocka_unit_test(registers_dmabufs),
 		cmocka_unit_test(registers_many),

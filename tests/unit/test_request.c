@@ -181,7 +181,7 @@ static void transfers(void **state)
 	assert_int_equal(rmpool_transfer(pool, requests, RMPOOL_BATCH_MAX + 1,
 					 results, -1), -E2BIG);
 	assert_string_equal(rmpool_error(),
-			    "cannot run 4097 requests: one call takes at most 4096 requests or regions, these are 4097; split them over several calls");
+			    "cannot run 4097 requests: one call takes at most 4096 requests, regions or entries, these are 4097");
 	assert_int_equal(rmpool_error_detail()->limit, 4096);
 	assert_int_equal(rmpool_transfer(pool, requests, 0, results, -1),
 			 -EINVAL);
@@ -388,7 +388,7 @@ static void submits(void **state)
 	says("rmpool_ring()");
 	submit_answer = -E2BIG;
 	assert_int_equal(rmpool_submit(pool, requests, 4097), -E2BIG);
-	says("at most 4096 requests or regions, these are 4097");
+	says("at most 4096 requests, regions or entries, these are 4097");
 	/* without a reason it is about the structure, not about the number */
 	submit_answer = -EPERM;
 	assert_int_equal(rmpool_submit(pool, requests, 2), -EPERM);

@@ -39,7 +39,7 @@ _rmpool()
 			continue
 		fi
 		case $word in
-		--file | --save | --timeout | --size | --offset | -f | -t | -s | -o) skip=1 ;;
+		--file | --save | --timeout | --size | --offset | --allow | --group | -f | -t | -s | -o | -a | -g) skip=1 ;;
 		-?*) ;;
 		*)
 			if [[ -z $first ]]; then
@@ -56,8 +56,9 @@ _rmpool()
 	if [[ $cur == -* ]]; then
 		options=$common
 		case $first${second:+ $second} in
-		serve) options+=' --size --file --offset --read-only --save' ;;
-		'node set' | 'peer add') options+=' --allow-loopback' ;;
+		serve) options+=' --size --file --offset --read-only --allow --save' ;;
+		'node set') options+=' --allow-loopback' ;;
+		'peer add') options+=' --allow-loopback --group' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 		return

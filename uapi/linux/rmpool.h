@@ -16,8 +16,8 @@
  *  - Numbers are in host byte order, lengths in bytes, times in nanoseconds
  *    unless a name says otherwise. A negative time-out waits without limit.
  *  - All waits can be interrupted by a signal (EINTR) and leave nothing behind;
- *    those of REGION_DEL, REGION_DEL_MANY and SEGMENT_DELETE only by one that ends
- *    the process. Calls that do many things keep those that are done.
+ *    those of REGION_DEL, REGION_DEL_MANY, SEGMENT_DELETE and SEGMENT_ALLOW only by one
+ *    that ends the process. Calls that do many things keep those that are done.
  *  - All calls may be made from several threads at once.
  */
 #ifndef _UAPI_LINUX_RMPOOL_H
@@ -36,6 +36,8 @@
 /* Entries of a completion ring; any power of two between the two. */
 #define RMPOOL_RING_MIN		8
 #define RMPOOL_RING_MAX		65536
+/* Entries of the list of who may open a segment. */
+#define RMPOOL_ALLOW_MAX	64
 /* As &struct rmpool_region_add.offset: the next free offset of the segment. */
 #define RMPOOL_OFFSET_NEXT	(~0ULL)
 /* As &struct rmpool_completion.rail: no rail carried any byte. */
@@ -93,6 +95,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_NO_RAIL = 42,	/* connected, but no data path came up */
 	RMPOOL_REASON_SEGMENT_UNKNOWN = 43, /* peer has no segment of that name */
 	RMPOOL_REASON_PROTOCOL = 44,	/* peer sent something malformed */
+	RMPOOL_REASON_NOT_ALLOWED = 45,	/* peer does not let us open that segment */
 };
 
 /**
@@ -132,13 +135,19 @@ struct rmpool_error {
  * @node_pinned: bytes pinned by all files
  * @node_limit: most bytes that all may pin, ~0 for no limit
  * @cache_limit: most bytes that one file may have registered for requests with
- *	RMPOOL_REQUEST_REGISTER, 0: such requests fail
+ *	RMPOOL_REQUEST_REGISTER, 0: such requests fail, unless they are copied
  * @cache_bytes: registered for requests of this file now; part of @pinned
  * @cache_hits: requests of this file that found their memory registered so
  * @cache_misses: requests for which memory was to be registered, whether it
  *	succeeded or not
  * @cache_evictions: registrations given up to make room for others
  * @cache_invalidations: those given up since the owner let go of the memory
+ * @staging_limit: bytes of the largest request with RMPOOL_REQUEST_REGISTER whose memory
+ *	is copied instead of being registered, 0: none is
+ * @staging_requests: requests of this file that were copied
+ * @staging_bytes: of those
+ * @staging_fallbacks: requests of this file that were small enough, and for which there
+ *	was no room: their memory was registered
  */
 struct rmpool_info {
 	__u32 abi_version;
@@ -165,6 +174,10 @@ struct rmpool_info {
 	__u64 cache_misses;
 	__u64 cache_evictions;
 	__u64 cache_invalidations;
+	__u64 staging_limit;
+	__u64 staging_requests;
+	__u64 staging_bytes;
+	__u64 staging_fallbacks;
 };
 
 /**
@@ -218,7 +231,8 @@ struct rmpool_ring_setup {
  * @handle: out: the segment, for REGION_ADD and SEGMENT_DELETE; never 0
  * @error: out
  *
- * The name must be free on this node (EEXIST). The segment begins empty.
+ * The name must be free on this node (EEXIST). The segment begins empty, and everybody
+ * who may connect may open it: see SEGMENT_ALLOW.
  */
 struct rmpool_segment_create {
 	char name[RMPOOL_NAME_MAX];
@@ -238,6 +252,65 @@ struct rmpool_segment_create {
 struct rmpool_handle {
 	__u32 handle;
 	__u32 flags;
+};
+
+/**
+ * struct rmpool_allow_entry - what one peer may do with a segment
+ * @peer: name of an entry of the peer table, there or not, NUL-padded; "@" and the name of a
+ *	trust group: who is in it and not named; or "*": the others
+ * @access: RMPOOL_ACCESS_REMOTE_READ, RMPOOL_ACCESS_REMOTE_WRITE, both, or 0: nothing
+ * @reserved: zero
+ */
+struct rmpool_allow_entry {
+	char peer[RMPOOL_NAME_MAX];
+	__u32 access;
+	__u32 reserved;
+};
+
+/* As &struct rmpool_segment_allow.flags: there is a list. Without, everybody may open the
+ * segment.
+ */
+#define RMPOOL_ALLOW_LIST		0x1U
+
+/**
+ * struct rmpool_segment_allow - say who may open a segment
+ * @entries: address of an array of @nr &struct rmpool_allow_entry, each name once
+ * @handle: a published segment of this file
+ * @nr: how many, 0 to RMPOOL_ALLOW_MAX; with RMPOOL_ALLOW_LIST and 0, nobody may
+ * @size: sizeof(struct rmpool_allow_entry) of the caller, the distance of elements
+ * @flags: 0 or RMPOOL_ALLOW_LIST; without it, @nr is 0
+ * @rekeyed: out: regions that got other keys, since peers had those of before
+ * @lost: out: how many of these are not on all their devices any more
+ * @error: out: the entry at fault in @error.need; or, if regions were lost, the limit
+ *
+ * The list takes the place of the one before. What a peer may do with a region is what
+ * both the list and the access of the region allow; where it is nothing at all, it cannot
+ * open the segment (EACCES there), and loses it if it has it open: its requests end with
+ * EACCES.
+ *
+ * When it returns, what was withdrawn is gone. A peer may remember keys that it was told,
+ * so all regions that it could reach so have got other ones; those who still may were
+ * told these, and go on with their requests. Peers that do not let go of the old keys in
+ * time (module parameter revoke_wait_ms, as for REGION_DEL) lose their queue pairs. Devices
+ * check the access of the region; that a peer only uses the part that the list allows is
+ * up to its own module.
+ *
+ * Errors: EINVAL (malformed entry, among others), EEXIST (a name twice), E2BIG (@nr above
+ * the limit), EFAULT, ENOENT (no such segment), ENOMEM: nothing was changed. ENOSPC: the
+ * list holds, but there was no room on a device to give some regions other keys; peers
+ * reach these through the other devices that they are on, if any, as own requests do. EINTR: the
+ * list holds, and the rest happens in the background. If the structure cannot be written
+ * at the end, EFAULT, the list holds as well.
+ */
+struct rmpool_segment_allow {
+	__u64 entries;
+	__u32 handle;
+	__u32 nr;
+	__u32 size;
+	__u32 flags;
+	__u32 rekeyed;
+	__u32 lost;
+	struct rmpool_error error;
 };
 
 /**
@@ -344,8 +417,8 @@ struct rmpool_region_add_many {
  * @failed: out: how many of those are unknown
  * @error: out
  *
- * As REGION_DEL for each, but peers and devices are waited for together, and for
- * the peers of all of them no longer than for one.
+ * As REGION_DEL for each, but peers and devices are waited for together, and a
+ * silent peer is waited for once.
  *
  * Errors: EINVAL, E2BIG (@nr above the limit), EFAULT, ENOMEM, EINTR.
  */
@@ -373,7 +446,8 @@ struct rmpool_region_del_many {
  * @error: out
  *
  * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
- * EHOSTUNREACH, EACCES (not trusted), EPROTONOSUPPORT (version), EPROTO
+ * EHOSTUNREACH, EACCES (not trusted, or not allowed to open that segment), EPROTONOSUPPORT
+ * (version), EPROTO
  * (malformed answer), ELOOP (the peer is this node), EADDRINUSE (it is connected
  * under another name), ESTALE (it came back as another node meanwhile), ENODEV
  * (no usable device), EMFILE (too many opened segments, of the file or of the
@@ -441,7 +515,8 @@ struct rmpool_segment_list {
 #define RMPOOL_CLASS_HIGH	1
 #define RMPOOL_CLASS_BULK	2
 
-/* As &struct rmpool_request.flags: if no region of the caller allows it, register the
+/* As &struct rmpool_request.flags: if no region of the caller allows it, copy the bytes
+ * through memory of the module, if they are few; else register the
  * memory now, and keep it registered for further requests with this flag, until room
  * is needed for others or the caller lets go of the memory. It is charged as any other.
  */
@@ -466,10 +541,17 @@ struct rmpool_segment_list {
  *
  * The memory must not be reused before the completion is there, nor, where
  * RMPOOL_COMPLETION_UNKNOWN is set in it, before the region is unregistered, or, if it
- * was registered for the request, before it is unmapped. Requests of one batch run in
- * any order.
+ * was registered for the request, before it is unmapped; if it was copied, it may be
+ * reused then. Requests of one batch run in any order.
  *
- * With RMPOOL_REQUEST_REGISTER, whole pages are registered, of any kind that REGION_ADD
+ * With RMPOOL_REQUEST_REGISTER, memory that lies in no region may be copied: up to
+ * &struct rmpool_info.staging_limit bytes, if there is room. Then nothing is registered.
+ * What a put moves is what was there during the call that submits, whatever becomes of the
+ * memory afterwards. A get writes to the memory before its completion is there, and never
+ * afterwards, also with RMPOOL_COMPLETION_UNKNOWN; what is unmapped meanwhile is not
+ * written, nor what is mapped there then: it ends with ESTALE, or with EFAULT if nothing is.
+ *
+ * Otherwise whole pages are registered, of any kind that REGION_ADD
  * takes: only to be read for a put, to be written for a get. That happens in the call
  * that submits; it may wait for other requests to end when these use up
  * &struct rmpool_info.cache_limit. Memory that lies in a stale region is not registered
@@ -488,8 +570,9 @@ struct rmpool_request {
 	__u32 reserved[5];
 };
 
-/* Some slices were still with the device when the request was reported: their
- * bytes may yet be written (put: at the peer, get: in local memory).
+/* Some slices were still with the device when the request was reported, or, of a put,
+ * on a queue pair that died, and the peer had not confirmed that its end is dead, too:
+ * their bytes may yet be written (put: at the peer, get: in local memory).
  */
 #define RMPOOL_COMPLETION_UNKNOWN	0x1U
 
@@ -501,7 +584,8 @@ struct rmpool_request {
  *	EINVAL (malformed), EBADF (no such handle), EFAULT (local address not
  *	in a region, or nothing that can be registered), ERANGE (past the end
  *	of a local or remote region), ENXIO
- *	(no region at that offset of the segment), EACCES (no right), ESTALE
+ *	(no region at that offset of the segment), EACCES (no right, or withdrawn
+ *	before all was posted), ESTALE
  *	(region or segment gone, or the owner of the memory let go of it),
  *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
  *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO;
@@ -509,8 +593,10 @@ struct rmpool_request {
  *	EOPNOTSUPP (of a kind that cannot be registered, or the limit for such
  *	requests is 0) and ENODEV (no usable device)
  * @flags: RMPOOL_COMPLETION_*
- * @wc_status: the verbs' status of the first slice that failed, or 0
- * @attempts: how many times a slice of it was posted again
+ * @wc_status: the verbs' status of the first slice that failed, or 0; a request that
+ *	succeeded has one if that slice was posted again
+ * @attempts: how many times a slice of it was posted again, since its queue pair
+ *	died; stays at 255 when there are more
  * @rail: index of the rail that failed or of the last one used
  * @elapsed_us: from submit to the end; stays at ~0 when it is longer
  */
@@ -631,5 +717,6 @@ struct rmpool_cancel {
 #define RMPOOL_IOC_CANCEL	_IOWR(RMPOOL_IOC_MAGIC, 0x0c, struct rmpool_cancel)
 #define RMPOOL_IOC_REGION_ADD_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0d, struct rmpool_region_add_many)
 #define RMPOOL_IOC_REGION_DEL_MANY _IOWR(RMPOOL_IOC_MAGIC, 0x0e, struct rmpool_region_del_many)
+#define RMPOOL_IOC_SEGMENT_ALLOW _IOWR(RMPOOL_IOC_MAGIC, 0x0f, struct rmpool_segment_allow)
 
 #endif /* _UAPI_LINUX_RMPOOL_H */

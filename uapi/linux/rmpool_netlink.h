@@ -25,7 +25,7 @@
  *	out by itself again
  * @RMPOOL_CMD_DEVICE_GET: dump: the RDMA devices, one message per port
  * @RMPOOL_CMD_PEER_GET: dump: the peer table, with a nest per rail
- * @RMPOOL_CMD_PEER_ADD: do: add a peer (NAME, ENDPOINT, ALLOW_LOOPBACK);
+ * @RMPOOL_CMD_PEER_ADD: do: add a peer (NAME, ENDPOINT, GROUP, ALLOW_LOOPBACK);
  *	EEXIST when the name or the endpoint is taken
  * @RMPOOL_CMD_PEER_DEL: do: remove a peer (NAME), closing its connection;
  *	opened segments of it turn stale
@@ -190,6 +190,17 @@ enum rmpool_attr {
 	RMPOOL_A_NODE_CACHE_INVALIDATIONS = 74, /* u64 */
 
 	RMPOOL_A_REGION_PERCENT = 75,	/* u32: how far registering it is */
+
+	/* copied for requests of all processes, since the module was loaded */
+	RMPOOL_A_NODE_STAGING_POOL = 76, /* u64: bytes of memory for that now */
+	RMPOOL_A_NODE_STAGING_REQUESTS = 77, /* u64 */
+	RMPOOL_A_NODE_STAGING_BYTES = 78, /* u64: of those */
+	RMPOOL_A_NODE_STAGING_FALLBACKS = 79, /* u64: that found no room */
+	RMPOOL_A_SEGMENT_RESTRICTED = 80, /* flag: only those who are allowed may open it */
+	RMPOOL_A_SEGMENT_ALLOW = 81,	/* nest: RMPOOL_A_ALLOW_*, one for each of those */
+	RMPOOL_A_ALLOW_PEER = 82,	/* text: a peer; "@" and a trust group; "*": others */
+	RMPOOL_A_ALLOW_ACCESS = 83,	/* u32: RMPOOL_ACCESS_REMOTE_* */
+	RMPOOL_A_PEER_GROUP = 84,	/* text: trust group, at most 62 characters */
 
 	__RMPOOL_A_MAX,
 	RMPOOL_A_MAX = __RMPOOL_A_MAX - 1

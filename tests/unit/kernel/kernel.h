@@ -27,6 +27,7 @@
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 #define READ_ONCE(x)		(*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value)	(*(volatile typeof(x) *)&(x) = (value))
+#define smp_store_release(p, value) (*(p) = (value))
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
@@ -108,6 +109,12 @@ static inline void refcount_set(refcount_t *r, unsigned int n)
 static inline unsigned int refcount_read(const refcount_t *r)
 {
 	return r->refs;
+}
+
+static inline void refcount_inc(refcount_t *r)
+{
+	assert(r->refs);
+	r->refs++;
 }
 
 static inline bool refcount_inc_not_zero(refcount_t *r)
@@ -274,14 +281,18 @@ static inline int mtree_insert_range(struct maple_tree *mt, unsigned long first,
 	return host_insert(&mt->tree, first, last, value, gfp, -EEXIST);
 }
 
-/* Only to take out a whole entry. */
+/* Only for a whole entry that is there: to take it out, or to put another in its place. */
 static inline int mtree_store_range(struct maple_tree *mt, unsigned long first,
 				    unsigned long last, void *value, gfp_t gfp)
 {
 	struct host_entry *e = host_at_or_after(&mt->tree, first);
 
 	(void)gfp;
-	assert(!value && e && e->first == first && e->last == last);
+	assert(e && e->first == first && e->last == last);
+	if (value) {
+		e->value = value;
+		return 0;
+	}
 	RB_REMOVE(host_tree, &mt->tree, e);
 	free(e);
 	return 0;
@@ -334,6 +345,17 @@ static inline int xa_insert(struct xarray *xa, unsigned long index, void *value,
 			    gfp_t gfp)
 {
 	return host_insert(&xa->tree, index, index, value, gfp, -EBUSY);
+}
+
+/* Only in the place of one that is there. */
+static inline void xa_store(struct xarray *xa, unsigned long index, void *value,
+			    gfp_t gfp)
+{
+	struct host_entry *e = host_at_or_after(&xa->tree, index);
+
+	(void)gfp;
+	assert(e && e->first == index);
+	e->value = value;
 }
 
 static inline void xa_erase(struct xarray *xa, unsigned long index)
