@@ -483,7 +483,7 @@ struct rmpool_nl_peer {
 /* Who may open a segment. */
 struct rmpool_nl_allowed {
 	const struct rmpool_nl_allowed *next;
-	const char *peer;		/* "*": those that are not named */
+	const char *peer;		/* or "@" and a trust group, or "*": all others */
 	uint32_t access;		/* RMPOOL_ACCESS_REMOTE_* */
 	uint32_t reserved;
 };
