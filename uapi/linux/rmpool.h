@@ -55,7 +55,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_MEMLOCK = 1,	/* RLIMIT_MEMLOCK, bytes */
 	RMPOOL_REASON_REGIONS = 2,	/* regions of one file */
 	RMPOOL_REASON_SEGMENTS = 3,	/* published segments of one file */
-	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file */
+	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file, or of one peer */
 	RMPOOL_REASON_BATCH = 5,	/* requests or regions of one call */
 	RMPOOL_REASON_RING = 6,		/* entries of the completion ring */
 	RMPOOL_REASON_DEVICE_MRS = 7,	/* memory regions of a device */
