@@ -186,6 +186,8 @@ static bool connect_data(struct player *p)
 		say("no queue pair: status %u", message[17]);
 		if (!message[17]) {
 			fill_request(req, KIND_DATA);
+			/* What the connection manager gives our end, too. */
+			req[12] = IBV_MTU_4096;
 			memcpy(req + 32, message + 20, 16);
 			if (dial(&p->data, req, sizeof(req)))
 				return true;
