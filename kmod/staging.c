@@ -219,7 +219,8 @@ static bool pool_take(struct rmp_stage *stage)
 	unsigned long first = pool.nr;
 
 	spin_lock_bh(&pool.lock);
-	if (*share + stage->nr <= pool.nr - pool.used)
+	/* With it, he has no more than is left then. */
+	if (*share + 2 * stage->nr <= pool.nr - pool.used)
 		first = bitmap_find_next_zero_area(pool.map, pool.nr, 0,
 						   stage->nr, 0);
 	if (first < pool.nr) {

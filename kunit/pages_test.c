@@ -211,6 +211,39 @@ static void test_iommu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, world.dev[0]->pages, 4097);
 }
 
+static struct {
+	struct rmp_device *first;
+	struct completion second;
+	bool met;
+} both;
+
+/* Whose turn is first waits for another: were one done after the other, in vain. */
+static void meets(struct rmp_device *dev)
+{
+	struct rmp_device *first = cmpxchg(&both.first, NULL, dev);
+
+	if (!first)
+		both.met = wait_for_completion_timeout(&both.second, 10 * HZ);
+	else if (first != dev)
+		complete_all(&both.second);
+}
+
+static void test_beside(struct kunit *test)
+{
+	u32 handle;
+
+	device_with(test, 0, 512, ALL_SIZES);
+	device_with(test, 1, 512, ALL_SIZES);
+	both.first = NULL;
+	both.met = false;
+	init_completion(&both.second);
+	world.meanwhile = meets;
+	KUNIT_ASSERT_EQ(test, region_add(HUGE_BASE, 8 * MIB, 0, &handle), 0);
+	world.meanwhile = NULL;
+	KUNIT_EXPECT_TRUE(test, both.met);
+	check_region(test, region_of(handle), 2);
+}
+
 /* One call fails, then the next, and so on: nothing stays, or it worked another
  * way, with chunks for small pages.
  */
@@ -517,6 +550,7 @@ static struct kunit_case pages_cases[] = {
 	KUNIT_CASE(test_huge_pages_take_few),
 	KUNIT_CASE(test_layouts),
 	KUNIT_CASE(test_iommu),
+	KUNIT_CASE(test_beside),
 	KUNIT_CASE(test_unwinding),
 	KUNIT_CASE(test_dealt),
 	KUNIT_CASE(test_mrs),

@@ -167,16 +167,18 @@ static unsigned long clock_gate_due(unsigned long limit);
 
 static bool clock_quiet(void)
 {
+	unsigned int state;
 	int busy = 0, i;
 
 	spin_lock(&clock_lock);
 	for (i = 0; i < CLOCK_WORKS; i++) {
 		if (!clock_works[i].work)
 			continue;
-		busy += !!(work_busy(&clock_works[i].work->work) &
-			   WORK_BUSY_RUNNING);
+		/* Once: it may begin to run between two looks. */
+		state = work_busy(&clock_works[i].work->work);
+		busy += !!(state & WORK_BUSY_RUNNING);
 		/* What is pending and not running will run. */
-		if (work_busy(&clock_works[i].work->work) == WORK_BUSY_PENDING)
+		if (state == WORK_BUSY_PENDING)
 			busy += CLOCK_WORKS;
 	}
 	spin_unlock(&clock_lock);

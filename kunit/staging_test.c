@@ -38,6 +38,8 @@ static struct {
 	u64 bad;			/* address that was told */
 	atomic_t copies;		/* of owners and of those who help */
 	int copy_fails;			/* which of them, from 1 */
+	bool in_waits;			/* once, until somebody helps */
+	bool helped;
 	bool out_fails;
 	bool out_waits;			/* until @go */
 	struct completion out_began;
@@ -132,6 +134,10 @@ u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault)
 {
 	if ((owner.missing && !fault) || copy_fails())
 		return length;
+	if (owner.in_waits) {
+		owner.helped = wait_for_completion_timeout(&owner.go, 10 * HZ);
+		owner.in_waits = false;
+	}
 	memcpy(to, (void *)(uintptr_t)addr, length);
 	return 0;
 }
@@ -139,6 +145,8 @@ u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault)
 int rmp_copy_in_beside(struct mm_struct *mm, void *to, u64 addr, u64 length)
 {
 	atomic_inc(&owner.beside);
+	if (owner.in_waits)
+		complete_all(&owner.go);
 	if (owner.missing)
 		return -EAGAIN;
 	memcpy(to, (void *)(uintptr_t)addr, length);
@@ -404,6 +412,14 @@ static void test_helpers(struct kunit *test)
 		finish();
 		check_ended(test, a, 0);
 	}
+	/* Now it is not: the owner goes on when one of them has come. */
+	a = begin(test, LONGEST, RMPOOL_OP_PUT);
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	owner.in_waits = true;
+	KUNIT_EXPECT_EQ(test, fill(a, LONGEST), 0);
+	KUNIT_EXPECT_TRUE(test, owner.helped);
+	finish();
+	check_ended(test, a, 0);
 }
 
 /* A user leaves something to others, however much he takes. */

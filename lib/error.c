@@ -35,7 +35,7 @@ static const struct reason reasons[] = {
 	{ RMPOOL_REASON_SEGMENTS, "segments",
 	  "the limit of published segments of one open file is reached" },
 	{ RMPOOL_REASON_OPENS, "opens",
-	  "the limit of opened segments of one open file is reached" },
+	  "the limit of opened segments, of one open file or of one peer, is reached" },
 	{ RMPOOL_REASON_BATCH, "batch", "too many requests, regions or entries in one call" },
 	{ RMPOOL_REASON_RING, "ring",
 	  "the number of ring entries is not a power of two within the limits" },
@@ -238,7 +238,7 @@ static void explain(char *out, size_t size, const struct rmpool_error *e)
 		return;
 	case RMPOOL_REASON_OPENS:
 		snprintf(out, size,
-			 "one open file may have %" PRIu64 " segments of peers open, %" PRIu64 " in use; close some",
+			 "%" PRIu64 " segments may be open, of one open file or of one peer, %" PRIu64 " in use; close some",
 			 (uint64_t)e->limit, (uint64_t)e->used);
 		return;
 	case RMPOOL_REASON_BATCH:

@@ -147,10 +147,11 @@ const struct command command_region_list = {
 	"registered, and gives them up when it needs room for others. MRS are the\n"
 	"memory regions that it takes on all its devices, PAGES the pages of those: a\n"
 	"device has all chunks of a region, or, when it has no room for that, some of\n"
-	"them. While a region is being registered, STATE tells how far that is. KIND is\n"
-	"memory of the process, or a dma-buf that it has from an exporter. A region is stale when its process let go of the\n"
-	"memory, by munmap() for instance: put and get fail with ESTALE, and its pages\n"
-	"stay pinned until it is unregistered. One that is suspect is being looked at.\n"
+	"them. While a region is being registered, STATE tells how far that is. KIND\n"
+	"is memory of the process, or a dma-buf that it has from an exporter. A region\n"
+	"is stale when its process let go of the memory, by munmap() for instance: put\n"
+	"and get fail with ESTALE, and its pages stay pinned until it is unregistered.\n"
+	"One that is suspect is being looked at.\n"
 	"Without CAP_NET_ADMIN only your own regions are shown.\n",
 	.run = run_region_list,
 };

@@ -189,8 +189,9 @@ const struct command command_peer_add = {
 	"brackets. A host name is resolved once, now. The peer is connected when a\n"
 	"segment of it is first opened.\n"
 	"Peers of a trust group can make use of each other's keys, if they get hold of\n"
-	"any, and of nobody else's. To put a peer in another group, remove it and add\n"
-	"it again. There may be 16 groups, default among them.\n",
+	"any, and of nobody else's. A group is made with its first peer; there may be\n"
+	"16, default among them. To put a peer in another one, remove it and add it\n"
+	"again.\n",
 	.options = peer_add_options,
 	.min = 2,
 	.max = 2,

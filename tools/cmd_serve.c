@@ -41,7 +41,7 @@ static const struct option_def serve_options[] = {
 	{ "read-only", 'r', OPTION_FLAG, &read_only, NULL,
 	  "Peers may get, but not put" },
 	{ "allow", 'a', OPTION_TEXTS, &allow, "PEER[:ro|:wo|:rw|:no]",
-	  "Only this peer may open it (may be given several\ntimes; * for those not named)" },
+	  "Only this peer may open it; may be given several\ntimes (@GROUP: those of a trust group, *: others)" },
 	{ "save", 0, OPTION_TEXT, &save_name, "FILE",
 	  "At the end, write what is in it then" },
 	{ 0 },
@@ -351,11 +351,11 @@ const struct command command_serve = {
 	.summary = "Publish memory under a name and hold it",
 	.detail =
 	"Memory of --size bytes, of the size of --file, or both, is locked and can be\n"
-	"reached by peers as NODE/NAME until SIGINT (Ctrl-C) or SIGTERM; by all, or by\n"
-	"those that --allow names, as the peer table here calls them, or whose trust\n"
-	"group it names as @GROUP. The first\n"
-	"line of output says that it is ready. SIGUSR1 prints the SHA-256 of what is\n"
-	"in it now. Locked memory counts against RLIMIT_MEMLOCK (ulimit -l).\n",
+	"reached by peers as NODE/NAME until SIGINT (Ctrl-C) or SIGTERM: by all, or by\n"
+	"those that --allow names, as the peer table here calls them. ro lets a peer\n"
+	"read, wo write, rw both, as with nothing behind the name, and no nothing.\n"
+	"The first line of output says that it is ready. SIGUSR1 prints the SHA-256 of\n"
+	"what is in it now. Locked memory counts against RLIMIT_MEMLOCK (ulimit -l).\n",
 	.options = serve_options,
 	.min = 1,
 	.max = 1,

@@ -115,8 +115,8 @@ int rmpool_segment_allow(struct rmpool *pool, uint32_t segment,
 
 /*
  * Read "peer", "peer:rw" (the same), "peer:ro" (may get), "peer:wo" (may put) or
- * "peer:no"; the peer is an entry of the peer table, or "*": those that are not named.
- * -EINVAL: malformed, and nothing is written.
+ * "peer:no"; the peer is an entry of the peer table, "@" and a trust group: those of it that
+ * are not named, or "*": all others. -EINVAL: malformed, and nothing is written.
  */
 int rmpool_allow_parse(const char *text, struct rmpool_allow_entry *entry);
 
@@ -483,7 +483,7 @@ struct rmpool_nl_peer {
 /* Who may open a segment. */
 struct rmpool_nl_allowed {
 	const struct rmpool_nl_allowed *next;
-	const char *peer;		/* "*": those that are not named */
+	const char *peer;		/* or "@" and a trust group, or "*": all others */
 	uint32_t access;		/* RMPOOL_ACCESS_REMOTE_* */
 	uint32_t reserved;
 };

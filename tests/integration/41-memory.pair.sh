@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300 test=long
+# vm: timeout=300 6.1=all test=long
 #
 # Memory of one host as the other sees it: written after it was registered,
 # read-only, forked, unmapped, and larger than a chunk.

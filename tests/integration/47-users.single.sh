@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=180 test=long
+# vm: timeout=180 6.1=all test=long
 #
 # What users and the node may register: limits that are counted over processes, told
 # before they are met, and not got around by another user ID, a child or a second file.

@@ -204,4 +204,8 @@ crash "$host"
 check "kill -9 of a process with $regions regions: pins are given back" \
 	wait_until "$(amount 10 10 60)" pins_are "$pins"
 awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print "after", b - a, "s" }'
-[ -z "$counting" ] || same "the peer was asked once" 1 "$(calls_counted)"
+if [ -n "$counting" ]; then
+	same "the peer was asked once" 1 "$(calls_counted)"
+else
+	skip "the peer was asked once" "this kernel cannot count calls"
+fi

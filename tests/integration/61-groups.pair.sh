@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=240 6.1=all test=long
+# vm: timeout=240 6.1=all test=all
 #
 # Trust groups: a peer in one has PDs and memory regions of its own here, for what it has
 # opened and what is moved from and to it; they come and go with it, with devices, and when

@@ -9,6 +9,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,6 +55,7 @@ struct link {
 
 static const char *host, *port;
 static uint8_t uuid[16];
+static struct sockaddr_in from;	/* where connections come from; family 0: any address */
 
 static inline void check(bool good, const char *name, const char *why)
 {
@@ -146,6 +148,10 @@ static inline bool dial(struct link *l, const uint8_t *data, size_t len)
 	};
 
 	memset(l, 0, sizeof(*l));
+	if (from.sin_family) {
+		hints.ai_src_addr = (struct sockaddr *)&from;
+		hints.ai_src_len = sizeof(from);
+	}
 	if (rdma_getaddrinfo(host, port, &hints, &ai)) {
 		snprintf(l->why, sizeof(l->why), "no address: %s",
 			 strerror(errno));

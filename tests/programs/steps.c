@@ -10,6 +10,8 @@
  *	fill BYTE		peek OFFSET LENGTH BYTE MS
  *	verify OFFSET LENGTH MS	close
  *	publish NAME LENGTH	allow NAME everybody	allow NAME ENTRY...
+ *	paint NAME BYTE		painted NAME OFFSET LENGTH BYTE
+ *				what is published is filled, and looked at, here
  *	start NUMBER LENGTH MS	puts through the ring, not waited for
  *	wait MIN MS		drain MS	cancel
  *	interrupt COMMAND...	the same, while SIGINT comes again and again
@@ -45,12 +47,14 @@ static uint8_t *memory;
 static uint32_t segment;
 static uint8_t pattern = 1;
 static volatile sig_atomic_t ended;
-static char note[64];		/* of a step that went well */
+static char note[64];		/* of a step, in place of the library's words */
 
 /* What this process gives to others. */
 static struct {
 	char name[RMPOOL_NAME_MAX];
 	uint32_t segment;
+	uint8_t *memory;
+	size_t length;
 } published[PUBLISHED];
 
 /* What became of requests that went through the ring. */
@@ -233,19 +237,57 @@ static int publish(const char *name, size_t length)
 				      RMPOOL_ACCESS_REMOTE_WRITE, published[i].segment, 0,
 				      &region, NULL);
 	memcpy(published[i].name, name, strlen(name) + 1);
+	published[i].memory = mem;
+	published[i].length = length;
 	return ret;
+}
+
+/* Which one that is; PUBLISHED: none. */
+static uint32_t published_as(const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < PUBLISHED && strcmp(published[i].name, name))
+		i++;
+	return i;
+}
+
+static int paint(const char *name, uint8_t byte)
+{
+	uint32_t i = published_as(name);
+
+	if (i == PUBLISHED)
+		return -ENOENT;
+	memset(published[i].memory, byte, published[i].length);
+	return 0;
+}
+
+static int painted(const char *name, size_t offset, size_t length, uint8_t byte)
+{
+	uint32_t i = published_as(name);
+	const volatile uint8_t *at;
+
+	if (i == PUBLISHED)
+		return -ENOENT;
+	if (offset > published[i].length || length > published[i].length - offset)
+		return -ERANGE;
+	at = published[i].memory + offset;
+	for (size_t k = 0; k < length; k++)
+		if (at[k] != byte) {
+			snprintf(note, sizeof(note), "byte %zu is %u", offset + k, at[k]);
+			return -EILSEQ;
+		}
+	return 0;
 }
 
 /* @rest: words, each an entry of the list. */
 static int allow(const char *name, char *rest)
 {
 	struct rmpool_allow_entry entries[RMPOOL_ALLOW_MAX];
+	uint32_t i = published_as(name), nr = 0;
 	char *word, *next = NULL;
-	uint32_t i = 0, nr = 0;
 	int ret;
 
-	while (i < PUBLISHED && strcmp(published[i].name, name))
-		i++;
 	if (i == PUBLISHED)
 		return -ENOENT;
 	if (!strcmp(rest, "everybody")) {
@@ -260,8 +302,10 @@ static int allow(const char *name, char *rest)
 		}
 		ret = rmpool_segment_allow(pool, published[i].segment, entries, nr);
 	}
+	if (ret < 0)
+		return ret;
 	snprintf(note, sizeof(note), "rekeyed %d", ret);
-	return ret < 0 ? ret : 0;
+	return 0;
 }
 
 /* Ends the first word; returns what is behind it. */
@@ -294,6 +338,14 @@ static int step(char *line)
 		char *list = end_word(rest);
 
 		return allow(rest, list);
+	}
+	if (!strcmp(line, "paint") || !strcmp(line, "painted")) {
+		numbers(end_word(rest), n, 3);
+		if (n[0] < 0 || n[1] < 0)
+			return -EINVAL;
+		if (!strcmp(line, "paint"))
+			return paint(rest, (uint8_t)n[0]);
+		return painted(rest, (size_t)n[0], (size_t)n[1], (uint8_t)n[2]);
 	}
 	numbers(rest, n, 4);
 	a = n[0];
@@ -370,7 +422,7 @@ static int run(void)
 		if (drained)
 			print_tally();
 		else
-			printf("%s", ret ? rmpool_error() : *note ? note : "done");
+			printf("%s", *note ? note : ret ? rmpool_error() : "done");
 		printf("\n");
 		fflush(stdout);
 	}

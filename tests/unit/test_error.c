@@ -82,7 +82,7 @@ static void limits_are_told_with_numbers(void **state)
 		{ RMPOOL_REASON_SEGMENTS,
 		  "x: one open file may publish 111 segments, 55 in use; unpublish some" },
 		{ RMPOOL_REASON_OPENS,
-		  "x: one open file may have 111 segments of peers open, 55 in use; close some" },
+		  "x: 111 segments may be open, of one open file or of one peer, 55 in use; close some" },
 		{ RMPOOL_REASON_BATCH,
 		  "x: one call takes at most 111 requests, regions or entries, these are 222" },
 		{ RMPOOL_REASON_RING,

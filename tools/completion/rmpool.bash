@@ -22,7 +22,11 @@ _rmpool()
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--timeout | --size | --offset | -t | -s | -o)
+	--allow | -a)
+		mapfile -t COMPREPLY < <(compgen -W "$(_rmpool_peers)" -- "$cur")
+		return
+		;;
+	--timeout | --size | --offset | --group | -t | -s | -o | -g)
 		return
 		;;
 	esac

@@ -55,7 +55,7 @@ enum rmpool_reason {
 	RMPOOL_REASON_MEMLOCK = 1,	/* RLIMIT_MEMLOCK, bytes */
 	RMPOOL_REASON_REGIONS = 2,	/* regions of one file */
 	RMPOOL_REASON_SEGMENTS = 3,	/* published segments of one file */
-	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file */
+	RMPOOL_REASON_OPENS = 4,	/* opened segments of one file, or of one peer */
 	RMPOOL_REASON_BATCH = 5,	/* requests or regions of one call */
 	RMPOOL_REASON_RING = 6,		/* entries of the completion ring */
 	RMPOOL_REASON_DEVICE_MRS = 7,	/* memory regions of a device */
@@ -588,10 +588,12 @@ struct rmpool_request {
  *	before all was posted), ESTALE
  *	(region or segment gone, or the owner of the memory let go of it),
  *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
- *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke), EIO;
- *	with RMPOOL_REQUEST_REGISTER also ENOMEM (a limit, or out of memory),
+ *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke, or rails
+ *	did more often than the parameter max_failover allows), EIO;
+ *	with RMPOOL_REQUEST_REGISTER, or when local memory is to be mapped for the
+ *	trust group of the peer, also ENOMEM (a limit, or out of memory),
  *	EOPNOTSUPP (of a kind that cannot be registered, or the limit for such
- *	requests is 0) and ENODEV (no usable device)
+ *	requests is 0), ENODEV (no usable device) and E2BIG (no such chunks there)
  * @flags: RMPOOL_COMPLETION_*
  * @wc_status: the verbs' status of the first slice that failed, or 0; a request that
  *	succeeded has one if that slice was posted again
