@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=300 6.1=all test=long
+# vm: timeout=300 level=all test=long
 #
 # Who may open a segment, and with what access: what is refused is refused before it is
 # posted; a right that is withdrawn, while puts are in flight, is gone when the call
