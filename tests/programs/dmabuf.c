@@ -261,16 +261,6 @@ static void use_locally(struct test *t, uint32_t which)
 	expect_seen(t, which == TO_READ ? CHANGED : GOT, which);
 }
 
-static void device(const char *what)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rdma link %s", what);
-	/* NOLINTNEXTLINE(cert-env33-c): the words are the program's own */
-	if (system(command))
-		give_up("%s", command);
-}
-
 static void owner(void)
 {
 	struct test charged = { .name = "not charged to RLIMIT_MEMLOCK, but to the user" };
@@ -403,12 +393,5 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		give_up("dmabuf a|b");
-	if (rmpool_open(&pool, NULL, 0))
-		give_up("%s", rmpool_error());
-	if (argv[1][0] == 'b')
-		owner();
-	else
-		other();
-	rmpool_close(pool);
-	return report_failed != 0;
+	return two_parts(argv[1], &pool, owner, other);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For test programs: how the node shows regions of dma-bufs.
+ * For test programs: how the node shows regions of dma-bufs, and devices that go.
  */
 #ifndef DMABUF_H
 #define DMABUF_H
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <rmpool.h>
@@ -44,6 +46,17 @@ static inline struct seen see_regions(void)
 		give_up("%s", rmpool_error());
 	rmpool_nl_close(nl);
 	return seen;
+}
+
+/* An RDMA device goes or comes: words for rdma link. */
+static inline void device(const char *what)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rdma link %s", what);
+	/* NOLINTNEXTLINE(cert-env33-c): the words are the program's own */
+	if (system(command))
+		give_up("%s", command);
 }
 
 #endif /* DMABUF_H */

@@ -160,16 +160,6 @@ static bool on_devices(uint32_t devices)
 	return false;
 }
 
-static void device(const char *what)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rdma link %s", what);
-	/* NOLINTNEXTLINE(cert-env33-c): the words are the program's own */
-	if (system(command))
-		give_up("%s", command);
-}
-
 /* The first device stands for all software devices at the exporter. */
 static void devices_go(void)
 {
@@ -481,12 +471,5 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		give_up("dmabuf_gone a|b");
-	if (rmpool_open(&pool, NULL, 0))
-		give_up("%s", rmpool_error());
-	if (argv[1][0] == 'b')
-		owner();
-	else
-		other();
-	rmpool_close(pool);
-	return report_failed != 0;
+	return two_parts(argv[1], &pool, owner, other);
 }

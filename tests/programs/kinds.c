@@ -401,12 +401,5 @@ int main(int argc, char **argv)
 	gigantic = argc == 3 && !strcmp(argv[2], "gigantic");
 	if (argc != 2 + gigantic)
 		give_up("kinds a|b [gigantic]");
-	if (rmpool_open(&pool, NULL, 0))
-		give_up("%s", rmpool_error());
-	if (argv[1][0] == 'b')
-		owner();
-	else
-		other();
-	rmpool_close(pool);
-	return report_failed != 0;
+	return two_parts(argv[1], &pool, owner, other);
 }

@@ -670,12 +670,5 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		give_up("rules a|b");
-	if (rmpool_open(&pool, NULL, 0))
-		give_up("%s", rmpool_error());
-	if (argv[1][0] == 'b')
-		owner();
-	else
-		other();
-	rmpool_close(pool);
-	return report_failed != 0;
+	return two_parts(argv[1], &pool, owner, other);
 }
