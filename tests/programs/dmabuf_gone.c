@@ -230,6 +230,28 @@ static bool regions_gone(pid_t child)
 	return !there;
 }
 
+static uint64_t node_pinned(void)
+{
+	struct rmpool_info info;
+
+	if (rmpool_info(pool, &info, sizeof(info)))
+		give_up("%s", rmpool_error());
+	return info.node_pinned;
+}
+
+/* Who is killed is not shown any more, before peers have let go. */
+static bool given_back(uint64_t before)
+{
+	double end = now() + patience(PATIENCE);
+
+	while (node_pinned() != before) {
+		if (now() > end)
+			return false;
+		pause_ms(5);
+	}
+	return true;
+}
+
 static void be_child(int memory, int ready)
 {
 	struct udmabuf_create_item item = { .memfd = (uint32_t)memory, .size = SIZE };
@@ -251,6 +273,7 @@ static void owner_dies(void)
 {
 	struct test t = { .name = "its process is killed under transfers: the same" };
 	int memory = udmabuf_memory(SIZE, 0), fds[2];
+	uint64_t before = node_pinned();
 	pid_t child;
 	char byte;
 
@@ -271,6 +294,8 @@ static void owner_dies(void)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	expect(&t, regions_gone(child), "its region stays");
+	expect(&t, given_back(before), "%llu bytes are left",
+	       (unsigned long long)(node_pinned() - before));
 	write_all(memory, FRESH);
 	let_rounds_pass();
 	enter(DONE);
