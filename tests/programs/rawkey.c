@@ -186,8 +186,10 @@ static bool connect_data(struct player *p)
 		say("no queue pair: status %u", message[17]);
 		if (!message[17]) {
 			fill_request(req, KIND_DATA);
-			/* What the connection manager gives our end, too. */
-			req[12] = IBV_MTU_4096;
+			/* What the connection manager gives our end, too: with others,
+			 * the ends count the packets of a read differently.
+			 */
+			req[12] = (uint8_t)l->id->route.path_rec->mtu;
 			memcpy(req + 32, message + 20, 16);
 			if (dial(&p->data, req, sizeof(req)))
 				return true;
@@ -208,6 +210,10 @@ static bool come_in(struct player *p)
 	be(p);
 	if (!dial_control(&p->control)) {
 		say("no control connection: %s, %d", p->control.why, p->control.rejected);
+		return false;
+	}
+	if (!p->control.id->route.path_rec) {
+		say("no path");
 		return false;
 	}
 	to = (const void *)rdma_get_peer_addr(p->control.id);
