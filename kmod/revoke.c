@@ -33,25 +33,37 @@
 #include "segment.h"
 #include "session.h"
 
+/* s->export_lock held: under it alone the work item is queued. That it is to be run by
+ * then; it may be waiting for the time of another one, which may have had more.
+ */
+static void revoke_look_at(struct rmp_session *s, unsigned long when)
+{
+	if (delayed_work_pending(&s->revoke_work) &&
+	    !time_before(when, s->revoke_at))
+		return;
+	s->revoke_at = when;
+	mod_delayed_work(rmp_wq, &s->revoke_work,
+			 max_t(long, when - jiffies, 0));
+}
+
 /* s->export_lock held. Whether one has been open for too long; if one may become so,
- * it is looked at again then, or before, since who comes next may have less time.
+ * it is looked at again then.
  */
 static bool revoke_due(struct rmp_session *s)
 {
-	long left = rmp_revoke_wait();
+	unsigned long first = jiffies + rmp_revoke_wait(), id;
 	struct rmp_revocation *rev;
-	unsigned long id;
 
 	if (xa_empty(&s->revokes))
 		return false;
 	xa_for_each(&s->revokes, id, rev) {
-		left = min(left, (long)(rev->due - jiffies));
+		if (time_before(rev->due, first))
+			first = rev->due;
 		cond_resched();
 	}
-	if (left <= 0 || READ_ONCE(s->mute))
+	if (time_after_eq(jiffies, first) || READ_ONCE(s->mute))
 		return true;
-	/* It may be waiting for the time of a later one. */
-	mod_delayed_work(rmp_wq, &s->revoke_work, left);
+	revoke_look_at(s, first);
 	return false;
 }
 
@@ -102,10 +114,7 @@ int rmp_revoke_send(struct rmp_session *s, u8 type, u32 segment, u64 region,
 	}
 	if (!ret && s->nr_revokes > RMP_REVOKES_MAX)
 		ret = -ENOSPC;
-	if (READ_ONCE(s->mute))
-		mod_delayed_work(rmp_wq, &s->revoke_work, 0);
-	else
-		queue_delayed_work(rmp_wq, &s->revoke_work, rmp_revoke_wait());
+	revoke_look_at(s, READ_ONCE(s->mute) ? jiffies : rev->due);
 	mutex_unlock(&s->export_lock);
 	kfree(msg);
 	return ret;

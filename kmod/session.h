@@ -47,7 +47,8 @@ struct rmp_revocation;
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
  * @withdrawn: exports that the peer lost its right to, on their way out; likewise
  * @acks: revocations of the peer that are not acknowledged yet
- * @revoke_work: looks at those that were not answered; with the next two, of revoke.c
+ * @revoke_work: looks at those that were not answered; with the next three, of revoke.c
+ * @revoke_at: jiffies when it is to do so, while it is pending; under @export_lock
  * @overdue: the worker is to cut the peer off
  * @mute: it was cut off, and gets no time until it shows that it reads what is sent
  */
@@ -88,6 +89,7 @@ struct rmp_session {
 	struct work_struct changed_work;
 	atomic_t acks;
 	struct delayed_work revoke_work;
+	unsigned long revoke_at;
 	bool overdue;
 	bool mute;
 };

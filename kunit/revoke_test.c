@@ -180,6 +180,32 @@ static void test_large_segment(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Who comes later may have less time: that is not over only when the other one's is. */
+static void test_less_time(struct kunit *test)
+{
+	struct rmp_segment *s = publish_all(test), *small = publish(test, "small");
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+	static struct rmp_region region;
+	struct rmp_revocation *rev;
+
+	region_make(&region, REGIONS + 1, 1);
+	KUNIT_ASSERT_EQ(test, insert_at(small, &region, 0), 0);
+	KUNIT_EXPECT_EQ(test, ask_open(test, peer, "small").status, 0);
+	s->nr_regions = 100000;
+	rev = rmp_segment_delete(s);
+	KUNIT_ASSERT_NOT_NULL(test, rev);
+	rmp_segment_remove(small, &region);
+	world_advance_ms(test, IN_TIME);
+	KUNIT_EXPECT_TRUE(test, is_kept(&region));
+	world_advance_ms(test, TOO_LATE);
+	KUNIT_EXPECT_FALSE(test, is_kept(&region));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	KUNIT_EXPECT_TRUE(test, rmp_revocation_wait(rev, false));
+	rmp_segment_put(s);
+	check_peer(test, peer);
+	unpublish(small);
+}
+
 /* One that stays silent loses its queue pairs, and keeps its session. */
 static void test_cut(struct kunit *test)
 {
@@ -610,6 +636,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_answers),
 	KUNIT_CASE(test_whole_segment),
 	KUNIT_CASE(test_large_segment),
+	KUNIT_CASE(test_less_time),
 	KUNIT_CASE(test_cut),
 	KUNIT_CASE(test_others),
 	KUNIT_CASE(test_several),
