@@ -49,6 +49,7 @@ help:
 	@echo '  check          unit tests, then all tests in VMs on 6.1 and 6.12;'
 	@echo '                 T=name selects suites, K=6.1 or K=test a kernel'
 	@echo '  check-all      more of each test, and on the test kernel as well: an hour'
+	@echo '                 (MINUTES=N: what would begin later is skipped)'
 	@echo '  check-long     most of each test: hours'
 	@echo '  vm             a shell in a VM with rmpool loaded (KERNEL=6.1|6.12|test, PAIR=1)'
 	@echo '  test-kernel    build a Linux 6.12 that looks for mistakes into ~/.cache/rmpool'
@@ -268,16 +269,18 @@ test-kernel:
 built-kernel = $(if $(filter test test-%,$(1)),@tests/deps.sh --if-missing --test-kernel && \
 	tests/kernel/build $(patsubst test-%,%,$(filter test-%,$(1))))
 
+RUN_OPTIONS = $(if $(T),-T '$(T)') $(if $(K),-K '$(K)') $(if $(MINUTES),--minutes '$(MINUTES)')
+
 check:
 	@tests/deps.sh --if-missing
 	$(call built-kernel,$(K))
-	@tests/run.py $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
+	@tests/run.py $(RUN_OPTIONS)
 
 # More of it, and on the test kernel as well: up to an hour, and hours.
 check-all check-long:
 	@tests/deps.sh --if-missing --test-kernel
 	@tests/kernel/build
-	@tests/run.py --level $(@:check-%=%) $(if $(T),-T '$(T)') $(if $(K),-K '$(K)')
+	@tests/run.py --level $(@:check-%=%) $(RUN_OPTIONS)
 
 demo:
 	@tests/deps.sh --if-missing

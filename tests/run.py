@@ -137,8 +137,11 @@ def unit_tests(wanted, level):
     return passed, failed, skipped
 
 
-async def selftest(chosen):
-    """The harness's own tests: (passed, failed)."""
+async def selftest(chosen, no_suite_after):
+    """The harness's own tests: (passed, failed, skipped)."""
+    if no_suite_after is not None and time.monotonic() > no_suite_after:
+        say("skip selftest: the time for all tests was over")
+        return 0, 0, 1
     process = await asyncio.create_subprocess_exec(
         TESTS / "vm" / "selftest", *(k.label for k in chosen), stdout=subprocess.PIPE)
     try:
@@ -150,7 +153,7 @@ async def selftest(chosen):
     say(output.rstrip())
     states = re.findall(r"^(not ok|ok) selftest", output, re.MULTILINE)
     failed = states.count("not ok")
-    return states.count("ok"), failed or int(bool(process.returncode or not states))
+    return states.count("ok"), failed or int(bool(process.returncode or not states)), 0
 
 
 def fuzz(wanted, level):
@@ -170,10 +173,11 @@ def fuzz(wanted, level):
     return passed, failed, 0
 
 
-async def vm_suites(kernel, todo, named):
+async def vm_suites(kernel, todo, named, no_suite_after):
     """All suites with one kernel; groups one after the other. Those that the user named
     are run at any level."""
     runner = Run(kernel, f"check-{kernel.label}", printer=say)
+    runner.no_suite_after = no_suite_after
     mine = [s for s in todo if s.runs_on(kernel.label) and
             (named or s.is_of(suites.level(), kernel.label))]
     for number, group in enumerate(suites.groups(mine)):
@@ -182,7 +186,7 @@ async def vm_suites(kernel, todo, named):
     return runner.results
 
 
-async def all_vms(chosen, todo, named, at_once, harness):
+async def all_vms(chosen, todo, named, at_once, harness, no_suite_after):
     """([(kernel, results, seconds)], those of the harness's own tests, which come last)"""
     free = asyncio.Semaphore(at_once)
 
@@ -191,9 +195,9 @@ async def all_vms(chosen, todo, named, at_once, harness):
             began = time.monotonic()
             return what, await tests(), time.monotonic() - began
 
-    jobs = [one(k, lambda k=k: vm_suites(k, todo, named)) for k in chosen]
+    jobs = [one(k, lambda k=k: vm_suites(k, todo, named, no_suite_after)) for k in chosen]
     if harness:
-        jobs.append(one(None, lambda: selftest(chosen)))
+        jobs.append(one(None, lambda: selftest(chosen, no_suite_after)))
     done = await asyncio.gather(*jobs)
     return done[:len(chosen)], done[len(chosen):]
 
@@ -230,6 +234,8 @@ def main():
                         help="how much is done (default: $RMPOOL_LEVEL or check)")
     parser.add_argument("--build-only", action="store_true",
                         help="what a VM needs, and nothing else")
+    parser.add_argument("--minutes", type=float, metavar="N",
+                        help="no suite begins later than that; those left out are skipped")
     parser.add_argument("--serial", action="store_true", help="one kernel after the other")
     args = parser.parse_args()
     began = time.monotonic()
@@ -263,9 +269,10 @@ def main():
         failures = []
         harness = args.T in "selftest" if args.T else level != "check"
         by_kernel, own = asyncio.run(all_vms(chosen, todo, bool(args.T),
-                                             1 if args.serial else AT_ONCE, harness))
+                                             1 if args.serial else AT_ONCE, harness,
+                                             args.minutes and began + args.minutes * 60))
         for _, counts, seconds in own:
-            layers.add("harness", *counts, 0, seconds)
+            layers.add("harness", *counts, seconds)
         for kernel, results, seconds in by_kernel:
             layers.add(f"in VMs, {kernel.label}", *suites.count(results), seconds)
             failures += [r for r in results if r.status == "not ok"]

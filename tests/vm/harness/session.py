@@ -96,6 +96,9 @@ class Boot:
                 self.end(f"kernel log before the first suite: {bad[0]}")
         if self.over.is_set():
             return
+        if self.run.out_of_time():
+            self.run.leave_out(self.todo)
+            self.todo = []
         if self.todo:
             self.current = self.todo.pop(0)
             for log in self.kernel_logs.values():
@@ -294,6 +297,7 @@ class Run:
     rails = 2
     log_level = "ignore_loglevel"
     patient = False             # no limit after the boot
+    no_suite_after = None       # on the clock of time.monotonic()
     quiet = False               # no ends of logs when something fails
 
     def __init__(self, kernel, name, cmdline="", show=None, printer=print):
@@ -326,6 +330,13 @@ class Run:
         self.results.append(result)
         self.say(result.line())
 
+    def out_of_time(self):
+        return self.no_suite_after is not None and time.monotonic() > self.no_suite_after
+
+    def leave_out(self, suites):
+        for suite in suites:
+            self.add(suite.name, "-", "skip", "the suite", "the time for all tests was over")
+
     def suite_done(self, suite, seconds):
         if self.show is None:
             self.say(f"-- {self.kernel.label} {suite.name}: {seconds:.1f} s")
@@ -335,6 +346,9 @@ class Run:
         todo = list(suites)
         number = tries = 0
         while todo:
+            if self.out_of_time():
+                self.leave_out(todo)
+                return
             number += 1
             boot = Boot(self, todo, number)
             before, first_result = len(todo), len(self.results)
