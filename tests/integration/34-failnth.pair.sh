@@ -52,14 +52,14 @@ barrier warm
 barrier state 300
 before=$(state)
 echo "seed $RMPOOL_SEED"
-sweep here task 101 1 $alone $both
-sweep here slab 251 1 $alone
-sweep here slab 631 1 $both
-sweep here page 101 1 $alone $both
+sweep here task 211 1 $alone $both
+sweep here slab 523 1 $alone
+sweep here slab 1297 1 $both
+sweep here page 211 1 $alone $both
 sweep here slabs 2 100 $alone $both
 sweep here pages 2 50 $alone $both
-sweep there slab 631 1 $both
-sweep there page 101 1 $both
+sweep there slab 1297 1 $both
+sweep there page 211 1 $both
 sweep there slabs 2 50 $both
 sweep there pages 2 50 $both
 barrier end

@@ -8,7 +8,7 @@
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 . "$RMPOOL_TREE/tests/programs/steps.sh"
 
-rounds=$(amount 24 48 5000)
+rounds=$(amount 24 24 5000)
 limit=$(amount 300 300 7100)
 evil1=10.77.1.1			# VM a on rail 1
 victim1=10.77.1.2

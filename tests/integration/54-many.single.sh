@@ -5,7 +5,7 @@
 # ones that a signal cuts short.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 
-regions=$(amount 10000 10000 100000)
+regions=$(amount 5000 5000 100000)
 lines=0
 
 # As check_lines; lines of the kernel's log are counted.
@@ -21,8 +21,8 @@ counted()	# NAME COMMAND...
 
 module_load "max_regions=$((regions + 500))" || exit 1
 counted "regions" many regions "$regions"
-counted "large" many interrupt "$(amount 2048 4096 4096)"
-check_lines "progress" many progress "$(amount 1024 2048 4096)"
+counted "large" many interrupt "$(amount 2048 2048 4096)"
+check_lines "progress" many progress "$(amount 1024 1024 4096)"
 module_unload && module_load "max_regions=$regions" || exit 1
 counted "limit" many limit "$regions"
 if [ $lines -le 5 ]; then
