@@ -16,7 +16,7 @@
  *
  * Lifetime: one reference belongs to the file (from the moment the region is
  * findable; to rmp_region_add() before), one to each request in flight, short
- * ones to walkers, and one to a revocation (segment.c) that peers have not
+ * ones to walkers, and one to a revocation (revocation.c) that peers have not
  * answered yet. The last may be dropped in any context: it queues
  * rmp_region_release() on a queue of its own, so that it is never behind work
  * items that wait for it. A region holds its segment and may use its

@@ -140,7 +140,7 @@ struct rmp_region {
 	unsigned long suspect_to;
 	bool watched;
 	bool pinned;
-	/* and this to segment.c */
+	/* and this to revocation.c */
 	struct list_head revoke_node;
 	struct rmp_revocation *revoked;	/* by which peers have to let go of it yet */
 	/* and this to cache.c */
