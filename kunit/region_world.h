@@ -16,6 +16,8 @@
 #include "region.c"
 #include "cache.c"
 #include "attach.c"
+#include "cut.c"
+#include "deal.c"
 #include "rekey.c"
 #include "reach.c"
 #include "group.c"
