@@ -14,6 +14,7 @@
 #include "suite.h"
 #undef pr_fmt
 #include "region.c"
+#include "memory.c"
 #include "cache.c"
 #include "attach.c"
 #include "cut.c"
