@@ -160,7 +160,7 @@ U := $B/unit
 # Files of the module that need nothing of a kernel: their KUnit suites, kunit/NAME_test.c,
 # are programs here as well. Headers that the kernel has and the host does not
 # are tests/unit/kernel/kernel.h, by each of their names.
-PURE := slice sched fit rights wire endpoint keycache
+PURE := slice sched fit rights wire private endpoint keycache
 KUNIT_HOST := $(PURE:%=$B/tests/unit/kunit_%)
 FUZZ := wire private endpoint
 CORPUS := $(FUZZ:%=$B/tests/unit/corpus_%)

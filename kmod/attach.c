@@ -6,10 +6,8 @@
  * They are as large as the memory allows: where huge pages lie behind all of a
  * region, the page list of an MR covers much. Should a device see it otherwise,
  * by its IOMMU, or find no room for long page lists, all is undone, and done with
- * chunks for small pages.
- *
- * Each device gets all chunks of a region if all devices have room for that. Else
- * the chunks are dealt to them in turn, each to one that has room.
+ * chunks for small pages (cut.c). Where not all devices have room for all chunks, these
+ * are dealt to them (deal.c).
  *
  * Regions and devices come and go at any time, and mapping takes long, so no lock
  * can be held over it. Two rules make each pair of a device and a region meet:
@@ -41,19 +39,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
-#include <linux/sizes.h>
 #include "attach.h"
-#include "fit.h"
 #include "capacity.h"
 #include "mapping.h"
 #include "segment.h"
-
-/* Pages looked at without a chance for others. */
-#define RMP_CUT_STEP	BIT(16)
 
 static DEFINE_SPINLOCK(rmp_map_lock);
 static DEFINE_MUTEX(rmp_late_lock);
@@ -106,51 +98,13 @@ static bool rmp_region_wants(const struct rmp_region *region, u32 group)
 	return others && others->wanted;
 }
 
-/* ------------------------------------------------------------------------ cut */
-
-/* Device addresses are like the user's below the size of a huge page, and tell
- * nothing above it.
- */
-static void rmp_region_place(struct rmp_region *region)
-{
-	u64 size = PMD_SIZE;
-
-	/* Those of a buffer, like places in it: where it begins, a huge page may. */
-	if (!region->dmabuf)
-		size = clamp_t(u64, folio_size(page_folio(region->pages[0])),
-			       PMD_SIZE, SZ_1G);
-	region->iova = size + (region->start & (size - 1));
-}
-
-/* The largest pages that all of the memory consists of, as a shift. A buffer is
- * looked at by each device for itself, later: any size may be.
- */
-static u32 rmp_region_page_shift(const struct rmp_region *region)
-{
-	struct rmp_fit fit;
-	unsigned long i, n;
-
-	if (region->dmabuf)
-		return PAGE_SHIFT;
-	rmp_fit_begin(&fit, region->iova & PAGE_MASK);
-	for (i = 0; i < region->nr_pages; i += n) {
-		n = min(region->nr_pages - i, RMP_CUT_STEP);
-		n = rmp_fit_add_pages(&fit, region->pages + i, n);
-		if (rmp_fit_at_most(&fit, PAGE_SHIFT))
-			return PAGE_SHIFT;
-		cond_resched();
-	}
-	return rmp_fit_shift(&fit, (2ULL * SZ_1G - 1) & PAGE_MASK);
-}
-
 /* Largest chunk that all devices can do, as a shift; 0 when there is no device. */
 static u32 rmp_map_chunk_shift(u32 page_shift)
 {
 	u32 shift = 0;
 	u32 i, can;
 
-	lockdep_assert_held(&rmp_map_lock);
-
+	spin_lock(&rmp_map_lock);
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		if (!rmp_map_devices[i])
 			continue;
@@ -158,6 +112,7 @@ static u32 rmp_map_chunk_shift(u32 page_shift)
 		if (!shift || can < shift)
 			shift = can;
 	}
+	spin_unlock(&rmp_map_lock);
 	return shift;
 }
 
@@ -171,101 +126,13 @@ static int rmp_region_no_device(struct rmpool_error *error)
 static int rmp_region_cut(struct rmp_region *region, bool small,
 			  struct rmpool_error *error)
 {
-	u32 shift, align;
-	u64 nr;
+	u32 shift;
 
-	rmp_region_place(region);
-	region->page_shift = small ? PAGE_SHIFT : rmp_region_page_shift(region);
-
-	spin_lock(&rmp_map_lock);
+	rmp_cut_measure(region, small);
 	shift = rmp_map_chunk_shift(region->page_shift);
-	spin_unlock(&rmp_map_lock);
 	if (!shift)
 		return rmp_region_no_device(error);
-
-	/* So that borders of chunks are borders of pages. */
-	align = min(region->page_shift, shift);
-	region->iova_base = round_down(region->iova, 1ULL << align);
-	region->chunk_shift = shift;
-	nr = ((region->iova - region->iova_base + region->length - 1) >>
-	      shift) + 1;
-	if (nr > INT_MAX)
-		return -ENOMEM;
-	region->nr_chunks = nr;
-	return 0;
-}
-
-/* ----------------------------------------------------------------------- deal */
-
-/* Whether a device has a chunk. No mapping is destroyed meanwhile: rmp_late_lock is
- * held, or none is published yet.
- */
-static bool rmp_region_covered(const struct rmp_region *region, u32 group, u32 chunk)
-{
-	struct rmp_mapping **maps = rmp_region_maps(region, group);
-	const struct rmp_mapping *map;
-	u32 i;
-
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		map = READ_ONCE(maps[i]);
-		if (map && READ_ONCE(map->chunks[chunk].ready))
-			return true;
-	}
-	return false;
-}
-
-/* Takes room for the chunks that no device has, in turn on the devices in @maps. */
-static int rmp_maps_deal(struct rmp_region *region, u32 group,
-			 struct rmp_mapping **maps, struct rmpool_error *error)
-{
-	u32 next = 0, chunk, i, index;
-
-	for (chunk = 0; chunk < region->nr_chunks; chunk++) {
-		cond_resched();
-		if (rmp_region_covered(region, group, chunk))
-			continue;
-		for (i = 0; i < RMP_DEVICES_MAX; i++) {
-			index = (next + i) % RMP_DEVICES_MAX;
-			if (maps[index] &&
-			    !rmp_mapping_reserve(maps[index], region, chunk,
-						 error))
-				break;
-		}
-		if (i == RMP_DEVICES_MAX)
-			return -ENOMEM;
-		next = index + 1;
-	}
-	return 0;
-}
-
-/* Takes room on all devices in @maps for all chunks; else deals them. */
-static int rmp_maps_reserve(struct rmp_region *region, u32 group,
-			    struct rmp_mapping **maps, struct rmpool_error *error)
-{
-	struct rmpool_error last;
-	u32 i, nr = 0;
-	int err = 0;
-
-	for (i = 0; i < RMP_DEVICES_MAX; i++)
-		nr += !!maps[i];
-	for (i = 0; i < RMP_DEVICES_MAX && !err; i++) {
-		if (maps[i])
-			err = rmp_mapping_reserve_all(maps[i], region, error);
-	}
-	/* Only for want of room, and if there is a choice. */
-	if (!err || err != -ENOMEM || nr < 2)
-		return err;
-
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		if (maps[i])
-			rmp_mapping_trim(maps[i]);
-	}
-	region->spread = true;
-	/* The word of the first is the one that tells what all of it needs. */
-	err = rmp_maps_deal(region, group, maps, &last);
-	if (!err)
-		memset(error, 0, sizeof(*error));
-	return err;
+	return rmp_cut_chunks(region, shift);
 }
 
 /* ------------------------------------------------------------------------ map */

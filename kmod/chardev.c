@@ -16,13 +16,7 @@
  * whether it succeeded or not. When a call made something whose handle cannot be
  * told, it is undone.
  *
- * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: the
- * open file has a reference, its teardown one, and each request one. The teardown
- * comes once, with release() or with the end of the address space, whichever is
- * first: a descriptor that was inherited or passed on can be kept as long as one
- * likes, and must not keep the memory of who is gone. It ends what is queued,
- * marks the regions dead, and leaves the rest, which may have to wait for peers,
- * to a work item; it does not wait itself.
+ * Locking: file->handles (rwsem) guards the tables of segments. Lifetime: file.c.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -30,10 +24,9 @@
 #include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
-#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
-#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "allow.h"
@@ -44,142 +37,18 @@
 #include "segment.h"
 #include "transfer.h"
 
-/* For teardowns only: many at once may wait for peers, whose answers come by
- * work items of the common queue.
- */
-static struct workqueue_struct *rmp_close_wq;
-static atomic_t rmp_files = ATOMIC_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(rmp_files_wait);
-
-/* -------------------------------------------------------------- life cycle */
-
-static void file_free_work(struct work_struct *work)
-{
-	struct rmp_file *file = container_of(work, struct rmp_file, work);
-
-	rmp_ring_destroy(file->ring);
-	rmp_memory_destroy(&file->mem);
-	xa_destroy(&file->segments);
-	xa_destroy(&file->opens);
-	mutex_destroy(&file->setup);
-	kfree(file);
-	if (atomic_dec_and_test(&rmp_files))
-		wake_up_all(&rmp_files_wait);
-}
-
-static void file_release(struct kref *ref)
-{
-	struct rmp_file *file = container_of(ref, struct rmp_file, ref);
-
-	/* The teardown has run: it held a reference. */
-	INIT_WORK(&file->work, file_free_work);
-	queue_work(rmp_close_wq, &file->work);
-}
-
-void rmp_file_put(struct rmp_file *file)
-{
-	kref_put(&file->ref, file_release);
-}
-
-/* What may take time when a file ends. */
-static void file_teardown_work(struct work_struct *work)
-{
-	struct rmp_file *file = container_of(work, struct rmp_file, work);
-	struct rmp_revocation *rev;
-	struct rmp_segment *segment;
-	struct rmp_rseg *rseg;
-	unsigned long handle;
-
-	mmu_interval_notifier_remove(&file->owner);
-	/* Peers are asked once for all of a segment; its regions wait for them. */
-	xa_for_each(&file->segments, handle, segment) {
-		rev = rmp_segment_delete(segment);
-		if (rev)
-			rmp_revocation_put(rev);
-		cond_resched();
-	}
-	rmp_region_del_all(&file->mem);
-	xa_for_each(&file->segments, handle, segment) {
-		rmp_segment_put(segment);
-		cond_resched();
-	}
-	xa_for_each(&file->opens, handle, rseg) {
-		rmp_rseg_put(rseg);
-		cond_resched();
-	}
-	rmp_file_put(file);
-}
-
-/* No call of the owner runs now, and none comes any more. */
-static void file_end(struct rmp_file *file)
-{
-	if (atomic_xchg(&file->ended, 1))
-		return;
-	rmp_transfer_kill(file);
-	rmp_memory_kill(&file->mem);
-	INIT_WORK(&file->work, file_teardown_work);
-	queue_work(rmp_close_wq, &file->work);
-}
-
-static bool owner_changed(struct mmu_interval_notifier *owner,
-			  const struct mmu_notifier_range *range,
-			  unsigned long seq)
-{
-	if (range->event == MMU_NOTIFY_RELEASE)
-		file_end(container_of(owner, struct rmp_file, owner));
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops owner_ops = {
-	.invalidate = owner_changed,
-};
-
-/* The end of an address space is told whatever the interval: one that is nobody's
- * memory is disturbed by nothing else.
- */
-static int owner_watch(struct rmp_file *file)
-{
-	int ret = mmu_interval_notifier_insert(&file->owner, current->mm, 0,
-					       PAGE_SIZE, &owner_ops);
-
-	/* The first one of an address space can be interrupted. */
-	return ret == -EINTR ? -ERESTARTNOINTR : ret;
-}
-
 static int rmp_open(struct inode *inode, struct file *filp)
 {
 	const fmode_t both = FMODE_READ | FMODE_WRITE;
 	struct rmp_file *file;
-	int ret;
 
 	if ((filp->f_mode & both) != both)
 		return -EACCES;
 	if (!current->mm)	/* a kernel thread */
 		return -EPERM;
-	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
-	if (!file)
-		return -ENOMEM;
-	ret = rmp_memory_init(&file->mem, current->mm);
-	if (ret) {
-		kfree(file);
-		return ret;
-	}
-	kref_init(&file->ref);
-	xa_init_flags(&file->segments, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	xa_init_flags(&file->opens, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	init_rwsem(&file->handles);
-	spin_lock_init(&file->lock);
-	INIT_LIST_HEAD(&file->requests);
-	mutex_init(&file->setup);
-	ret = owner_watch(file);
-	if (ret) {
-		mutex_destroy(&file->setup);
-		rmp_memory_destroy(&file->mem);
-		kfree(file);
-		return ret;
-	}
-	kref_get(&file->ref);	/* one is the teardown's */
-	atomic_inc(&rmp_files);
+	file = rmp_file_make();
+	if (IS_ERR(file))
+		return PTR_ERR(file);
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
 }
@@ -188,7 +57,7 @@ static int rmp_release(struct inode *inode, struct file *filp)
 {
 	struct rmp_file *file = filp->private_data;
 
-	file_end(file);
+	rmp_file_end(file);
 	rmp_file_put(file);
 	return 0;
 }
@@ -656,18 +525,17 @@ int rmp_chardev_init(void)
 {
 	int ret;
 
-	rmp_close_wq = alloc_workqueue("rmpool_close", WQ_UNBOUND, 0);
-	if (!rmp_close_wq)
-		return -ENOMEM;
+	ret = rmp_files_init();
+	if (ret)
+		return ret;
 	ret = misc_register(&rmp_misc);
 	if (ret)
-		destroy_workqueue(rmp_close_wq);
+		rmp_files_exit();
 	return ret;
 }
 
 void rmp_chardev_exit(void)
 {
 	misc_deregister(&rmp_misc);
-	wait_event(rmp_files_wait, !atomic_read(&rmp_files));
-	destroy_workqueue(rmp_close_wq);
+	rmp_files_exit();
 }

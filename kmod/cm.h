@@ -5,7 +5,7 @@
 #include <linux/wait.h>
 #include <rdma/rdma_cm.h>
 #include "device.h"
-#include "wire.h"
+#include "private.h"
 
 struct rmp_cm_request;
 struct rmp_conn;

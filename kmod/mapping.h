@@ -97,6 +97,23 @@ struct rmp_maps *rmp_region_others(const struct rmp_region *region, u32 group);
 /* Likewise: the mappings for a group, by device slot, or NULL; never for the default one. */
 struct rmp_mapping **rmp_region_maps(const struct rmp_region *region, u32 group);
 
+/* cut.c: a pinned region gets its addresses for devices, and how large the pages are that
+ * all of it consists of. @small: as if all were small.
+ */
+void rmp_cut_measure(struct rmp_region *region, bool small);
+/* And then its chunks, of 1 << @shift bytes at most. -ENOMEM: they are too many. */
+int rmp_cut_chunks(struct rmp_region *region, u32 shift);
+
+/* deal.c: takes room on all devices in @maps, by slot, for all chunks. When one of several
+ * has none, chunks are dealt to them, each to one, and the region is spread. Errors as of
+ * rmp_mapping_reserve(). Under rmp_maps_lock(), or nothing of the group is published.
+ */
+int rmp_maps_reserve(struct rmp_region *region, u32 group,
+		     struct rmp_mapping **maps, struct rmpool_error *error);
+/* Likewise for the chunks that no device has, in turn on those in @maps. */
+int rmp_maps_deal(struct rmp_region *region, u32 group,
+		  struct rmp_mapping **maps, struct rmpool_error *error);
+
 /* An empty one for a region that was cut. -EOPNOTSUPP, with @error, when the device
  * cannot reach the dma-buf; -EINTR, -ENOENT (the group has no peer), -ENOMEM, or what the
  * device says. Sleeps.

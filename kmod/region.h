@@ -51,7 +51,7 @@ struct rmp_memory {
 	struct pid *pid;
 	kuid_t uid;
 	struct rmp_user *user;
-	/* the rest belongs to watch.c and region.c */
+	/* the rest belongs to watch.c, region.c and memory.c */
 	spinlock_t watch_lock;	/* see above */
 	struct list_head watch_list;
 	struct work_struct watch_work;
@@ -140,7 +140,7 @@ struct rmp_region {
 	unsigned long suspect_to;
 	bool watched;
 	bool pinned;
-	/* and this to segment.c */
+	/* and this to revocation.c */
 	struct list_head revoke_node;
 	struct rmp_revocation *revoked;	/* by which peers have to let go of it yet */
 	/* and this to cache.c */
@@ -235,7 +235,7 @@ int rmp_region_del(struct rmp_memory *mem, u32 handle);
 struct rmp_region_del {
 	u32 handle;
 	int status;
-	/* the rest belongs to region.c */
+	/* the rest belongs to memory.c */
 	struct rmp_region *region;
 	u64 id;
 };
@@ -273,6 +273,8 @@ void rmp_region_del_all(struct rmp_memory *mem);
 struct rmp_region *rmp_region_find(struct rmp_memory *mem, u64 addr, u64 length,
 				   u32 access);
 void rmp_region_put(struct rmp_region *region);
+/* Waits until all references of a region are given back, by its id; -EINTR when killed. */
+int rmp_region_wait_gone(struct rmp_memory *mem, u64 id);
 
 /**
  * rmp_region_local - how a device reaches a byte of a region

@@ -3,7 +3,7 @@
  * What becomes of requests when the peer replaces the keys of a region, or takes it back.
  *
  * A request has a reference on what it knows of the region at the peer, and the peer
- * waits until all of these are gone (rsegment.c). What it waits for is what is in flight,
+ * waits until all of these are gone (letgo.c). What it waits for is what is in flight,
  * and nothing else: a request that waits for the end of a dead queue pair (repeat.c), or
  * is being copied (staging.c), may do so for long, and the peer would cut us off. So
  * only slices count.

@@ -9,11 +9,7 @@
  * it away, or came back with another one under that name; whoever holds a handle
  * gets ESTALE, and who opens the name anew gets a new object.
  *
- * A REVOKE takes regions out of the cache and is acknowledged when the last
- * request that uses them has ended: an rmp_ack counts these. So is a REKEY, which says
- * that the keys of a region are void: there another object takes the place of the region
- * at once, to which requests go over with what they have not posted yet (flow.c). A
- * WITHDRAWN ends the segment for us: what is not posted ends with EACCES.
+ * What the peer says is for fetch.c, and for letgo.c when it takes something back.
  *
  * Locking: peer->rseg_lock (mutex) guards the list and everything in an rseg;
  * changes of the key cache are serialised by it. Look-ups take no lock: the
@@ -28,85 +24,15 @@
 #define pr_fmt(fmt) "rmpool: " fmt
 
 #include <linux/slab.h>
-#include "rsegment.h"
+#include "fetch.h"
 #include "segment.h"
-#include "session.h"
 
 /* Remote segments kept for one peer. */
 #define RMP_RSEGS_MAX		4096
-/* Walks over the keys of a segment that may come to nothing in a row. */
-#define RMP_WALKS_MAX		16
-
-enum {
-	RSEG_DOWN,
-	RSEG_OPENING,
-	RSEG_FETCHING,
-	RSEG_READY,
-	RSEG_GONE,
-};
-
-struct rmp_rseg {
-	struct list_head node;
-	struct rmp_peer *peer;
-	u32 users;
-	char name[RMPOOL_NAME_MAX];
-	wait_queue_head_t wait;
-	u32 state;
-	u32 reason;		/* with GONE; NONE: no memory for its keys */
-	u32 cookie;
-	u32 id;			/* at the peer, 0: not known */
-	u8 uuid[RMP_WIRE_UUID];	/* life of the peer that @id is of */
-	u64 generation;
-	bool fetching;
-	bool again;
-	bool paged;		/* not the first page of this walk */
-	u32 walks;		/* that came to nothing */
-	struct rmp_keycache keys;
-};
-
-/* A REVOKE, REKEY or WITHDRAWN to be acknowledged when all regions are let go. */
-struct rmp_ack {
-	refcount_t ref;
-	struct rmp_session *session;
-	struct rmp_msg_revoke revoke;
-	struct work_struct work;
-};
-
-static void ack_work(struct work_struct *work)
-{
-	struct rmp_ack *ack = container_of(work, struct rmp_ack, work);
-	struct rmp_msg *msg;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (msg) {
-		msg->type = RMP_MSG_REVOKE_ACK;
-		msg->revoke = ack->revoke;
-		rmp_session_send(ack->session, msg);
-		kfree(msg);
-	}	/* else the peer cuts us off when its patience ends */
-	atomic_dec(&ack->session->acks);
-	rmp_session_put(ack->session);
-	kfree(ack);
-}
-
-static void ack_put(struct rmp_ack *ack)
-{
-	if (refcount_dec_and_test(&ack->ref))
-		queue_work(rmp_wq, &ack->work);
-}
-
-static void rseg_released(struct rmp_rregion *rr)
-{
-	struct rmp_ack *ack = rr->owner;
-
-	rmp_rregion_free(rr);
-	if (ack)
-		ack_put(ack);
-}
 
 /* ------------------------------------------------- with peer->rseg_lock held */
 
-static void rseg_set(struct rmp_rseg *rseg, u32 state)
+void rmp_rseg_set(struct rmp_rseg *rseg, u32 state)
 {
 	/* Pairs with rmp_rseg_find(): READY comes after the keys. */
 	smp_store_release(&rseg->state, state);
@@ -125,63 +51,23 @@ static void rseg_free(struct rmp_rseg *rseg)
 /* What was asked for is kept for the answer: who was interrupted in waiting for it
  * asks again, and the peer has it open.
  */
-static void rseg_free_unused(struct rmp_rseg *rseg)
+void rmp_rseg_free_unused(struct rmp_rseg *rseg)
 {
 	if (!rseg->users && (rseg->state == RSEG_DOWN ||
 			     rseg->state == RSEG_GONE))
 		rseg_free(rseg);
 }
 
-static void rseg_gone(struct rmp_rseg *rseg, u32 reason)
+void rmp_rseg_gone(struct rmp_rseg *rseg, u32 reason)
 {
 	rseg->reason = reason;
 	WRITE_ONCE(rseg->fetching, false);
-	rseg_set(rseg, RSEG_GONE);
+	rmp_rseg_set(rseg, RSEG_GONE);
 	rmp_keycache_clear(&rseg->keys);
-	rseg_free_unused(rseg);
+	rmp_rseg_free_unused(rseg);
 }
 
-static int rseg_send_get(struct rmp_session *s, u32 id,
-			 const struct rmp_wire_cursor *from)
-{
-	struct rmp_msg *msg;
-	int ret;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
-	msg->type = RMP_MSG_KEYS_GET;
-	msg->keys_get.segment = id;
-	if (from)
-		msg->keys_get.from = *from;
-	ret = rmp_session_send(s, msg);
-	kfree(msg);
-	return ret;
-}
-
-/* Asks for the first page. */
-static int rseg_walk(struct rmp_session *s, struct rmp_rseg *rseg)
-{
-	rseg->paged = false;
-	rmp_keycache_begin(&rseg->keys);
-	return rseg_send_get(s, rseg->id, NULL);
-}
-
-/* Asks for all keys again; what is there stays in use meanwhile. */
-static int rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
-{
-	int ret;
-
-	if (rseg->fetching) {
-		rseg->again = true;
-		return 0;
-	}
-	rseg->fetching = true;
-	ret = rseg_walk(s, rseg);
-	if (ret)
-		rseg->fetching = false;
-	return ret;
-}
+/* --------------------------------------------------------------- for callers */
 
 static void rseg_send_close(struct rmp_session *s, u32 id)
 {
@@ -195,319 +81,6 @@ static void rseg_send_close(struct rmp_session *s, u32 id)
 	rmp_session_send(s, msg);
 	kfree(msg);
 }
-
-static int rseg_start(struct rmp_session *s, struct rmp_rseg *rseg)
-{
-	struct rmp_msg *msg;
-	int ret;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return -ENOMEM;
-	msg->type = RMP_MSG_SEGMENT_OPEN;
-	rseg->cookie = ++rseg->peer->next_cookie;
-	msg->segment_open.cookie = rseg->cookie;
-	memcpy(msg->segment_open.name, rseg->name, sizeof(rseg->name));
-	rseg_set(rseg, RSEG_OPENING);
-	ret = rmp_session_send(s, msg);
-	if (ret)
-		rseg_set(rseg, RSEG_DOWN);
-	kfree(msg);
-	return ret;
-}
-
-/* ------------------------------------------------------ messages of the peer */
-
-static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rseg *rseg;
-	int ret = 0;
-
-	mutex_lock(&peer->rseg_lock);
-	list_for_each_entry(rseg, &peer->rsegs, node) {
-		cond_resched();
-		if (rseg->state != RSEG_OPENING || rseg->cookie != m->cookie)
-			continue;
-		if (m->status) {
-			rseg_gone(rseg, m->status);
-		} else if (rseg->id && (rseg->id != m->segment ||
-					memcmp(rseg->uuid, s->uuid,
-					       sizeof(s->uuid)))) {
-			rseg_gone(rseg, RMPOOL_REASON_PEER_GONE);
-		} else {
-			rseg->id = m->segment;
-			memcpy(rseg->uuid, s->uuid, sizeof(s->uuid));
-			rseg->fetching = true;
-			rseg->again = false;
-			rseg->walks = 0;
-			rseg_set(rseg, RSEG_FETCHING);
-			ret = rseg_walk(s, rseg);
-		}
-		break;
-	}
-	mutex_unlock(&peer->rseg_lock);
-	return ret;
-}
-
-/* The rseg of an id that the peer told in this session. */
-static struct rmp_rseg *rseg_by_id(struct rmp_peer *peer, u32 id)
-{
-	struct rmp_rseg *rseg;
-
-	list_for_each_entry(rseg, &peer->rsegs, node) {
-		cond_resched();
-		if (rseg->id == id && (rseg->state == RSEG_FETCHING ||
-				       rseg->state == RSEG_READY))
-			return rseg;
-	}
-	return NULL;
-}
-
-static int rseg_add_runs(struct rmp_rseg *rseg, const void *buf, size_t len)
-{
-	struct rmp_wire_keys run;
-	size_t pos = 0;
-	int ret;
-
-	for (;;) {
-		ret = rmp_keys_next(buf, len, &pos, &run);
-		if (ret <= 0)
-			return ret;
-		ret = rmp_keycache_add(&rseg->keys, &run);
-		if (ret)
-			return ret;
-		cond_resched();
-	}
-}
-
-static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
-		     const void *buf, size_t len)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rseg *rseg;
-	int ret = 0;
-
-	mutex_lock(&peer->rseg_lock);
-	rseg = rseg_by_id(peer, m->segment);
-	if (!rseg || !rseg->fetching)
-		goto out;
-	ret = rseg_add_runs(rseg, buf, len);
-	if (!ret && m->last)
-		ret = rmp_keycache_commit(&rseg->keys);
-	if (ret == -ENOSPC || ret == -ENOMEM) {
-		rseg_gone(rseg, ret == -ENOSPC ? RMPOOL_REASON_REMOTE_KEYS :
-						 RMPOOL_REASON_NONE);
-		ret = 0;
-	} else if (ret == -EBADMSG && rseg->paged &&
-		   rseg->walks++ < RMP_WALKS_MAX) {
-		/* Between two pages the region that was half told may have gone,
-		 * or a device of it, or another one may be in its place.
-		 */
-		ret = rseg_walk(s, rseg);
-	} else if (!ret && !m->last) {
-		rseg->paged = true;
-		ret = rseg_send_get(s, rseg->id, &m->next);
-	} else if (!ret) {
-		rseg->fetching = false;
-		rseg->walks = 0;
-		rseg->generation = m->generation;
-		rseg_set(rseg, RSEG_READY);
-		/* Keys of another device may be the way that was missing. */
-		rmp_peer_ops->flow_kick(peer->flow);
-		if (rseg->again) {
-			rseg->again = false;
-			ret = rseg_refetch(s, rseg);
-		}
-	}
-out:
-	mutex_unlock(&peer->rseg_lock);
-	return ret;
-}
-
-static int rseg_changed(struct rmp_session *s, const struct rmp_msg_segment *m)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rseg *rseg;
-	int ret = 0;
-
-	mutex_lock(&peer->rseg_lock);
-	rseg = rseg_by_id(peer, m->segment);
-	if (rseg)
-		ret = rseg_refetch(s, rseg);
-	mutex_unlock(&peer->rseg_lock);
-	return ret;
-}
-
-/* One region is to be acknowledged with @ack. */
-static void rseg_revoke_one(struct rmp_rseg *rseg, u64 id, struct rmp_ack *ack)
-{
-	struct rmp_rregion *rr;
-
-	rr = rmp_keycache_remove(&rseg->keys, id);
-	if (!rr)
-		return;
-	refcount_inc(&ack->ref);
-	rr->owner = ack;
-	rmp_rregion_put(rr);
-}
-
-/* All of them. */
-static void rseg_revoke_all(struct rmp_rseg *rseg, u32 reason, struct rmp_ack *ack)
-{
-	struct rmp_rregion *rr;
-	unsigned long id;
-
-	xa_for_each(&rseg->keys.by_id, id, rr) {
-		/* Before it is marked revoked: so requests end with EACCES. */
-		if (reason == RMPOOL_REASON_NOT_ALLOWED)
-			WRITE_ONCE(rr->access, 0);
-		rseg_revoke_one(rseg, rr->id, ack);
-		cond_resched();
-	}
-	rseg_gone(rseg, reason);
-}
-
-/* One region has other keys: what is posted with the old ones is to be acknowledged
- * with @ack.
- */
-static int rseg_rekey_one(struct rmp_session *s, struct rmp_rseg *rseg, u64 id,
-			  struct rmp_ack *ack)
-{
-	struct rmp_rregion *rr;
-
-	rr = rmp_keycache_renew(&rseg->keys, id);
-	if (IS_ERR(rr))
-		return PTR_ERR(rr);
-	if (rr) {
-		refcount_inc(&ack->ref);
-		rr->owner = ack;
-		rmp_rregion_put(rr);
-	}
-	/* A walk under way may be past it. */
-	return rseg_refetch(s, rseg);
-}
-
-static struct rmp_ack *ack_make(struct rmp_session *s,
-				const struct rmp_msg_revoke *m)
-{
-	struct rmp_ack *ack;
-
-	/* It stops at the limit, unless it cut us off and began anew. */
-	if (atomic_read(&s->acks) >= 4 * RMP_REVOKES_MAX)
-		return ERR_PTR(-EPROTO);
-	ack = kzalloc(sizeof(*ack), GFP_KERNEL);
-	if (!ack)
-		return ERR_PTR(-ENOMEM);	/* ends the session, and all use */
-	refcount_set(&ack->ref, 1);
-	INIT_WORK(&ack->work, ack_work);
-	ack->revoke = *m;
-	kref_get(&s->ref);
-	ack->session = s;
-	atomic_inc(&s->acks);
-	return ack;
-}
-
-/* REVOKE, REKEY and WITHDRAWN. */
-static int rseg_revoke(struct rmp_session *s, u8 type,
-		       const struct rmp_msg_revoke *m)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rseg *rseg;
-	struct rmp_ack *ack;
-	int ret = 0;
-
-	ack = ack_make(s, m);
-	if (IS_ERR(ack))
-		return PTR_ERR(ack);
-
-	mutex_lock(&peer->rseg_lock);
-	rseg = rseg_by_id(peer, m->segment);
-	if (rseg && type == RMP_MSG_REKEY)
-		ret = rseg_rekey_one(s, rseg, m->region, ack);
-	else if (rseg && m->region)
-		rseg_revoke_one(rseg, m->region, ack);
-	else if (rseg)
-		rseg_revoke_all(rseg, type == RMP_MSG_WITHDRAWN ?
-				      RMPOOL_REASON_NOT_ALLOWED :
-				      RMPOOL_REASON_SEGMENT_UNKNOWN, ack);
-	mutex_unlock(&peer->rseg_lock);
-
-	/* What is queued and not posted gives its reference back now. */
-	rmp_peer_ops->flow_kick(peer->flow);
-	ack_put(ack);
-	return ret;
-}
-
-int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
-		     const void *buf, size_t len)
-{
-	switch (msg->type) {
-	case RMP_MSG_SEGMENT_INFO:
-		return rseg_info(s, &msg->segment_info);
-	case RMP_MSG_KEYS:
-		return rseg_keys(s, &msg->keys, buf, len);
-	case RMP_MSG_KEYS_CHANGED:
-		return rseg_changed(s, &msg->segment);
-	case RMP_MSG_REVOKE:
-	case RMP_MSG_REKEY:
-	case RMP_MSG_WITHDRAWN:
-		return rseg_revoke(s, msg->type, &msg->revoke);
-	}
-	return -EPROTO;
-}
-
-/* ----------------------------------------------------------- session events */
-
-void rmp_rseg_session_up(struct rmp_session *s)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rseg *rseg;
-
-	mutex_lock(&peer->rseg_lock);
-	list_for_each_entry(rseg, &peer->rsegs, node) {
-		if (rseg->state == RSEG_DOWN)
-			rseg_start(s, rseg);
-		cond_resched();
-	}
-	mutex_unlock(&peer->rseg_lock);
-}
-
-void rmp_rseg_session_down(struct rmp_peer *peer)
-{
-	struct rmp_rseg *rseg, *next;
-
-	mutex_lock(&peer->rseg_lock);
-	list_for_each_entry_safe(rseg, next, &peer->rsegs, node) {
-		cond_resched();
-		if (rseg->state == RSEG_GONE)
-			continue;
-		rseg->fetching = false;
-		rseg_set(rseg, RSEG_DOWN);
-		rmp_keycache_clear(&rseg->keys);
-		rseg_free_unused(rseg);
-	}
-	mutex_unlock(&peer->rseg_lock);
-}
-
-void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
-{
-	struct rmp_rseg *rseg;
-
-	mutex_lock(&peer->rseg_lock);
-	list_for_each_entry(rseg, &peer->rsegs, node) {
-		rmp_keycache_drop_device(&rseg->keys, device);
-		/* What is half told may hold its keys of before. */
-		if (rseg->fetching)
-			rseg->again = true;
-		cond_resched();
-	}
-	mutex_unlock(&peer->rseg_lock);
-	/* Who was just choosing that device has other ways, perhaps. */
-	rmp_peer_ops->flow_kick(peer->flow);
-}
-
-/* --------------------------------------------------------------- for callers */
 
 /* Makes room in the list. The keys of what is given up must not be in use: the
  * peer will not ask for them back any more. Without a user, nobody begins to.
@@ -569,7 +142,7 @@ static struct rmp_rseg *rseg_use(struct rmp_peer *peer, const char *name,
 	rseg->peer = peer;
 	strscpy(rseg->name, name, sizeof(rseg->name));
 	init_waitqueue_head(&rseg->wait);
-	rmp_keycache_init(&rseg->keys, rseg_released, NULL);
+	rmp_keycache_init(&rseg->keys, rmp_rseg_released, NULL);
 	list_add_tail(&rseg->node, &peer->rsegs);
 found:
 	if (!rseg->users++)
@@ -594,7 +167,7 @@ void rmp_rseg_put(struct rmp_rseg *rseg)
 	if (!--rseg->users) {
 		atomic_dec(&peer->users);
 		list_move_tail(&rseg->node, &peer->rsegs);
-		rseg_free_unused(rseg);
+		rmp_rseg_free_unused(rseg);
 	}
 	mutex_unlock(&peer->rseg_lock);
 	rmp_peer_put(peer);
@@ -669,7 +242,7 @@ static int rseg_wait_ready(struct rmp_rseg *rseg, unsigned long deadline,
 			mutex_lock(&peer->rseg_lock);
 			/* A session that ends may be past resetting us. */
 			if (rseg->state == RSEG_DOWN && !READ_ONCE(s->closing))
-				rseg_start(s, rseg);
+				rmp_rseg_start(s, rseg);
 			mutex_unlock(&peer->rseg_lock);
 			rmp_session_put(s);
 			ret = rseg_wait(rseg, time_left(deadline, forever));
@@ -726,7 +299,7 @@ out:
 struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 				  u32 access)
 {
-	/* Pairs with rseg_set(). */
+	/* Pairs with rmp_rseg_set(). */
 	switch (smp_load_acquire(&rseg->state)) {
 	case RSEG_READY:
 		return rmp_keycache_find(&rseg->keys, offset, length, access);
@@ -749,7 +322,7 @@ static int rseg_ask_again(struct rmp_rseg *rseg, unsigned long deadline)
 		return -ENOTCONN;
 	mutex_lock(&peer->rseg_lock);
 	if (rseg->state == RSEG_READY)
-		ret = rseg_refetch(s, rseg);
+		ret = rmp_rseg_refetch(s, rseg);
 	mutex_unlock(&peer->rseg_lock);
 	rmp_session_put(s);
 	if (ret)

@@ -8,7 +8,7 @@
  * struct rmp_rseg - a segment of a peer, opened by at least one file here
  *
  * One per peer and name, shared by all files. It outlives sessions: after a
- * reconnect its keys are fetched anew. Opaque outside of rsegment.c.
+ * reconnect its keys are fetched anew. Opaque outside of its rooms (fetch.h).
  */
 struct rmp_rseg;
 

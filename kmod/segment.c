@@ -5,18 +5,15 @@
  *
  * A segment maps offsets to regions. Peers that opened it are its subscribers:
  * they are told when regions were added or have become stale, and asked to let go
- * of keys before regions end. A revocation counts the subscribers that were asked;
- * each answers once, also when its peer is lost or cut off. It keeps the regions that
- * it is about until the last answer, so that it needs nobody who waits: who does, and
- * is killed, leaves all of it as it is.
+ * of keys before regions end: by a revocation, which counts their answers
+ * (revocation.c).
  *
  * A segment may have a list of who may open it (rights.c). When it is changed, those that
  * lose their right are told and go; that they know keys is for rekey.c to see to.
  *
  * Locking: rmp_segment.lock guards what is in the segment; its holders may
  * sleep in other rooms. rmp_segment_lock guards both tables (name, id); it may
- * be taken inside the other, and nothing is taken inside it. rmp_revocation.lock and,
- * within it, rmp_revoked_lock are leaves.
+ * be taken inside the other, and nothing is taken inside it.
  *
  * Lifetime: both tables hold only live segments, so a reference can be taken
  * there. Deleting takes a segment out of them and leaves it to its holders:
@@ -27,7 +24,6 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/mm.h>
-#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/rhashtable.h>
 #include <linux/rmpool_netlink.h>
@@ -36,18 +32,7 @@
 #include <linux/string.h>
 #include "segment.h"
 
-static unsigned int rmp_revoke_wait_ms = 2000;
-module_param_named(revoke_wait_ms, rmp_revoke_wait_ms, uint, 0644);
-MODULE_PARM_DESC(revoke_wait_ms, "how long a peer gets to let go of memory that is unregistered, or that it may not reach any more, before its queue pairs are closed, in ms, 100 to 60000 (default 2000)");
-
-/* What a peer gets in addition for each region of a segment that goes as a whole: it has
- * to look for all of them, and there may be a million.
- */
-#define RMP_REVOKE_REGION_US	20
-
 static DEFINE_MUTEX(rmp_segment_lock);
-/* rmp_region.revoked; a leaf. */
-static DEFINE_SPINLOCK(rmp_revoked_lock);
 static DEFINE_XARRAY_ALLOC1(rmp_segment_ids);
 static u32 rmp_segment_next_id;
 static struct rhashtable rmp_segment_names;
@@ -64,12 +49,6 @@ static const struct rhashtable_params rmp_segment_params = {
 	.automatic_shrinking = true,
 };
 
-unsigned long rmp_revoke_wait(void)
-{
-	return msecs_to_jiffies(clamp(READ_ONCE(rmp_revoke_wait_ms), 100U,
-				      60000U));
-}
-
 bool rmp_name_valid(const char name[RMPOOL_NAME_MAX])
 {
 	size_t len = strnlen(name, RMPOOL_NAME_MAX);
@@ -84,120 +63,6 @@ bool rmp_name_valid(const char name[RMPOOL_NAME_MAX])
 			return false;
 	}
 	return !memchr_inv(name + len, 0, RMPOOL_NAME_MAX - len);
-}
-
-static void rmp_revocation_free(struct kref *ref)
-{
-	kfree(container_of(ref, struct rmp_revocation, ref));
-}
-
-void rmp_revocation_put(struct rmp_revocation *rev)
-{
-	kref_put(&rev->ref, rmp_revocation_free);
-}
-
-static void rmp_region_set_revoked(struct rmp_region *region,
-				   struct rmp_revocation *rev)
-{
-	spin_lock(&rmp_revoked_lock);
-	region->revoked = rev;
-	spin_unlock(&rmp_revoked_lock);
-}
-
-/* The last answer: nobody has the keys any more. */
-static void rmp_revocation_end(struct rmp_revocation *rev)
-{
-	struct rmp_region *region, *next;
-	LIST_HEAD(regions);
-
-	spin_lock(&rev->lock);
-	rev->over = true;
-	list_splice_init(&rev->regions, &regions);
-	spin_unlock(&rev->lock);
-	list_for_each_entry_safe(region, next, &regions, revoke_node) {
-		rmp_region_set_revoked(region, NULL);
-		rmp_region_put(region);
-		cond_resched();
-	}
-	complete_all(&rev->done);
-}
-
-static void rmp_revocation_count(struct rmp_revocation *rev)
-{
-	if (atomic_dec_and_test(&rev->pending))
-		rmp_revocation_end(rev);
-}
-
-void rmp_revocation_answer(struct rmp_revocation *rev)
-{
-	rmp_revocation_count(rev);
-	rmp_revocation_put(rev);
-}
-
-/* The region does not end before it. */
-static void rmp_revocation_keep(struct rmp_revocation *rev,
-				struct rmp_region *region)
-{
-	spin_lock(&rev->lock);
-	if (!rev->over) {
-		kref_get(&region->ref);
-		list_add_tail(&region->revoke_node, &rev->regions);
-		rmp_region_set_revoked(region, rev);
-	}
-	spin_unlock(&rev->lock);
-}
-
-bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable)
-{
-	bool done = true;
-
-	if (killable)
-		done = !wait_for_completion_killable(&rev->done);
-	else
-		wait_for_completion(&rev->done);
-	rmp_revocation_put(rev);
-	return done;
-}
-
-/* @nr: regions that a peer has to look for. */
-static struct rmp_revocation *rmp_revocation_begin(u32 nr)
-{
-	struct rmp_revocation *rev;
-
-	/* Small, and unregistering must not fail. */
-	rev = kzalloc(sizeof(*rev), GFP_KERNEL | __GFP_NOFAIL);
-	kref_init(&rev->ref);
-	rev->due = jiffies + rmp_revoke_wait() +
-		   usecs_to_jiffies(nr * RMP_REVOKE_REGION_US);
-	init_completion(&rev->done);
-	INIT_LIST_HEAD(&rev->node);
-	spin_lock_init(&rev->lock);
-	INIT_LIST_HEAD(&rev->regions);
-	/* One for the loop itself: nobody must be the last one in the middle. */
-	atomic_set(&rev->pending, 1);
-	return rev;
-}
-
-typedef void (*rmp_ask_fn)(struct rmp_subscriber *sub, u64 region_id,
-			   struct rmp_revocation *rev);
-
-static void rmp_revocation_ask(struct rmp_revocation *rev,
-			       struct rmp_subscriber *sub, u64 region_id,
-			       rmp_ask_fn ask)
-{
-	kref_get(&rev->ref);
-	atomic_inc(&rev->pending);
-	ask(sub, region_id, rev);
-}
-
-/* All are asked; NULL when they have answered on the spot. */
-static struct rmp_revocation *rmp_revocation_asked(struct rmp_revocation *rev)
-{
-	rmp_revocation_count(rev);
-	if (!completion_done(&rev->done))
-		return rev;
-	rmp_revocation_put(rev);
-	return NULL;
 }
 
 /* Asks all subscribers about a region, or about all, which are @nr then; NULL when all
@@ -591,13 +456,11 @@ static struct rmp_revocation *rmp_segment_revoked(struct rmp_segment *segment,
 	struct rmp_revocation *rev;
 
 	lockdep_assert_held(&segment->lock);
-	spin_lock(&rmp_revoked_lock);
-	/* That of the region is there until it ends. */
-	rev = region->revoked ?: segment->ending;
-	if (rev)
-		kref_get(&rev->ref);
-	spin_unlock(&rmp_revoked_lock);
-	return rev;
+	rev = rmp_revocation_of(region);
+	if (rev || !segment->ending)
+		return rev;
+	kref_get(&segment->ending->ref);
+	return segment->ending;
 }
 
 struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,

@@ -8,12 +8,11 @@
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
 #include "region.h"
+#include "revocation.h"
 #include "rights.h"
 
 /* Published segments of one file. */
 #define RMP_SEGMENTS_MAX	1024
-/* How long peers get to let go of keys, in jiffies; then they are cut off. */
-unsigned long rmp_revoke_wait(void);
 
 /**
  * struct rmp_segment - a published segment
@@ -76,32 +75,6 @@ struct rmp_subscriber {
 	const char *peer;
 	u32 group;
 	u32 right;
-};
-
-/**
- * struct rmp_revocation - peers are to let go of keys
- * @ref: who may wait, the segment that is its @ending, each subscriber that was asked
- * @due: jiffies: who has not answered by then is cut off
- * @pending: subscribers that did not answer yet
- * @done: completed by the last of them
- * @node: for the waiter, to keep several
- * @lock: guards the rest; a leaf
- * @regions: of &struct rmp_region.revoke_node: each with a reference, which the last
- *	answer gives back
- * @over: it was given
- *
- * Ends by itself, whether anybody waits or not: a peer answers, is cut off, or loses
- * its session.
- */
-struct rmp_revocation {
-	struct kref ref;
-	unsigned long due;
-	atomic_t pending;
-	struct completion done;
-	struct list_head node;
-	spinlock_t lock;	/* of the rest */
-	struct list_head regions;
-	bool over;
 };
 
 /**
@@ -194,14 +167,6 @@ struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
 void rmp_segment_changed(struct rmp_segment *segment);
 /* A device came or went, and with it keys of all regions. */
 void rmp_segments_changed(void);
-
-/* Waits until all let go, and gives the reference back. @killable: gives up at a
- * fatal signal (false).
- */
-bool rmp_revocation_wait(struct rmp_revocation *rev, bool killable);
-void rmp_revocation_put(struct rmp_revocation *rev);
-/* For one subscriber, which has let go. Process context. */
-void rmp_revocation_answer(struct rmp_revocation *rev);
 
 /* By export.c. Finds by name and adds @sub, whose peer and group are set; -ENOENT,
  * -EACCES.

@@ -3,8 +3,8 @@
  * What the rooms that know peers share among themselves: peer.c (the table),
  * session.c (the connection), rails.c (data paths), pairing.c (between which
  * devices), fence.c (queue pairs that died), export.c (our segments as a peer
- * sees them), rsegment.c (its segments as we see them), revoke.c (what a peer has
- * to let go of) and node.c.
+ * sees them), revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c
+ * (its segments as we see them, see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -251,7 +251,7 @@ void rmp_revoke_acked(struct rmp_session *s, u32 id);
 void rmp_revoke_enforce(struct rmp_session *s);
 void rmp_revoke_end(struct rmp_session *s);
 
-/* rsegment.c: messages about the peer's segments */
+/* fetch.c: messages about the peer's segments */
 int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
 		     const void *buf, size_t len);
 void rmp_rseg_session_up(struct rmp_session *s);

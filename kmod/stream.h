@@ -86,6 +86,17 @@ static inline void move_zero(struct stream *s, size_t size)
 	}
 }
 
+static inline bool all_zero(const void *mem, size_t len)
+{
+	const u8 *p = mem;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
 static inline struct stream stream_put(void *buf, size_t size)
 {
 	return (struct stream){ .pos = buf, .end = (u8 *)buf + size, .put = true };

@@ -2,47 +2,8 @@
 #ifndef RMP_TRANSFER_H
 #define RMP_TRANSFER_H
 
-#include <linux/mmu_notifier.h>
 #include <linux/rmpool.h>
-#include "region.h"
-#include "rsegment.h"
-
-struct rmp_ring;
-
-/* Most opened segments of one file. */
-#define RMP_OPENS_MAX		4096
-
-/**
- * struct rmp_file - one open file
- * @ref: the open file, its teardown and every request
- * @mem: its regions
- * @segments: published segments (&struct rmp_segment) by handle
- * @opens: opened segments (&struct rmp_rseg) by handle
- * @handles: guards @segments and @opens; read-held while requests are resolved
- * @ring: completion ring or NULL; set once, with release order
- * @lock: guards @requests
- * @requests: all requests of the file
- * @setup: serialises the set-up of the ring
- * @owner: tells of the end of the address space
- * @ended: the teardown has begun
- */
-struct rmp_file {
-	struct kref ref;
-	struct rmp_memory mem;
-	struct xarray segments;
-	struct xarray opens;
-	struct rw_semaphore handles;
-	struct rmp_ring *ring;
-	spinlock_t lock;	/* of requests */
-	struct list_head requests;
-	struct mutex setup;	/* of ring */
-	struct mmu_interval_notifier owner;
-	atomic_t ended;
-	struct work_struct work;
-};
-
-/* chardev.c; any context. */
-void rmp_file_put(struct rmp_file *file);
+#include "file.h"
 
 /* Data rooms, given to peer.c by main.c; see struct rmp_peer_ops. */
 struct rmp_flow *rmp_flow_create(struct rmp_peer *peer);

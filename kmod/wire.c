@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Encoding and decoding of private data and control messages.
+ * Encoding and decoding of control messages.
  *
  * Each layout is described once, by a function that moves its fields through a
- * &struct stream, to the wire or from it; and each has one check (req_ok(),
- * msg_ok() and so on), applied before encoding and after decoding. So the two
+ * &struct stream, to the wire or from it; and each has one check (msg_ok(),
+ * run_ok() and so on), applied before encoding and after decoding. So the two
  * directions cannot differ in what they hold well formed. docs/wire.md has the
  * offsets that follow from it.
  *
@@ -19,10 +19,6 @@
 #include "stream.h"
 #include "wire.h"
 
-/* Of enum ib_mtu, which user space does not have: 256 to 4096 bytes. */
-#define MTU_FIRST	1
-#define MTU_LAST	5
-#define REJECT_LAST	RMP_REJECT_CLOSING
 /* Chunk numbers fit in 31 bits, so that adding a count cannot wrap. */
 #define CHUNK_LAST	0x7fffffffU
 
@@ -33,21 +29,7 @@
 #define RUN_SIZE	52
 #define RKEY_SIZE	4
 
-static bool all_zero(const void *mem, size_t len)
-{
-	const u8 *p = mem;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
-static bool mtu_ok(u8 mtu)
-{
-	return mtu >= MTU_FIRST && mtu <= MTU_LAST;
-}
+/* What is well formed */
 
 /* Texts end up in logs and in terminals: visible ASCII only, without blanks. */
 static bool text_ok(const char *text, size_t size)
@@ -63,138 +45,6 @@ static bool text_ok(const char *text, size_t size)
 	return all_zero(text + len, size - len);
 }
 
-/* Private data: zero (first two bytes, for AF_IB), one byte, version, magic:
- * this much is where it is in every version.
- */
-static int move_start(struct stream *s, u8 *what, u8 *version)
-{
-	u32 magic = RMP_WIRE_MAGIC;
-	u16 zero = 0;
-
-	*version = RMP_WIRE_VERSION;
-	move_u16(s, &zero);
-	move_u8(s, what);
-	move_u8(s, version);
-	move_u32(s, &magic);
-	if (s->bad)
-		return s->put ? -EMSGSIZE : -EBADMSG;
-	if (zero || magic != RMP_WIRE_MAGIC)
-		return -EPROTO;
-	return *version == RMP_WIRE_VERSION ? 0 : -EPROTONOSUPPORT;
-}
-
-static int move_req(struct stream *s, struct rmp_wire_req *req)
-{
-	int ret = move_start(s, &req->kind, &req->version);
-
-	if (ret)
-		return ret;
-	move_u32(s, &req->attempt);
-	move_u8(s, &req->mtu);
-	move_u8(s, &req->rail);
-	move_u8(s, &req->qp);
-	move_zero(s, 1);
-	move_bytes(s, req->uuid, sizeof(req->uuid));
-	move_bytes(s, req->token, sizeof(req->token));
-	if (s->bad)
-		return s->put ? -EMSGSIZE : -EBADMSG;
-	return 0;
-}
-
-static int move_reply(struct stream *s, struct rmp_wire_reply *r)
-{
-	int ret = move_start(s, &r->reject, &r->version);
-
-	if (ret)
-		return ret;
-	move_u8(s, &r->mtu);
-	move_zero(s, 7);
-	move_bytes(s, r->uuid, sizeof(r->uuid));
-	if (s->bad)
-		return s->put ? -EMSGSIZE : -EBADMSG;
-	return 0;
-}
-
-static bool req_ok(const struct rmp_wire_req *req)
-{
-	if (!mtu_ok(req->mtu))
-		return false;
-	switch (req->kind) {
-	case RMP_WIRE_CONTROL:
-		return !req->rail && !req->qp &&
-		       all_zero(req->token, sizeof(req->token));
-	case RMP_WIRE_DATA:
-		return req->rail < RMP_WIRE_RAILS_MAX &&
-		       req->qp < RMP_WIRE_QPS_MAX;
-	}
-	return false;
-}
-
-static bool reply_ok(const struct rmp_wire_reply *r)
-{
-	if (r->reject)
-		return r->reject <= REJECT_LAST && !r->mtu;
-	return mtu_ok(r->mtu);
-}
-
-int rmp_wire_put_req(void *buf, size_t size, const struct rmp_wire_req *req)
-{
-	struct stream s = stream_put(buf, size);
-	struct rmp_wire_req tmp = *req;
-	int ret;
-
-	if (!req_ok(req))
-		return -EBADMSG;
-	ret = move_req(&s, &tmp);
-	return ret ? ret : (int)(s.pos - (u8 *)buf);
-}
-
-int rmp_wire_get_req(const void *buf, size_t len, struct rmp_wire_req *req)
-{
-	struct stream s = stream_get(buf, len);
-	struct rmp_wire_req tmp = {};
-	int ret = move_req(&s, &tmp);
-
-	if (ret == -EPROTONOSUPPORT)
-		req->version = tmp.version;
-	if (ret)
-		return ret;
-	if (!req_ok(&tmp) || !all_zero(s.pos, (size_t)(s.end - s.pos)))
-		return -EBADMSG;
-	*req = tmp;
-	return 0;
-}
-
-int rmp_wire_put_reply(void *buf, size_t size, const struct rmp_wire_reply *r)
-{
-	struct stream s = stream_put(buf, size);
-	struct rmp_wire_reply tmp = *r;
-	int ret;
-
-	if (!reply_ok(r))
-		return -EBADMSG;
-	ret = move_reply(&s, &tmp);
-	return ret ? ret : (int)(s.pos - (u8 *)buf);
-}
-
-int rmp_wire_get_reply(const void *buf, size_t len, struct rmp_wire_reply *r)
-{
-	struct stream s = stream_get(buf, len);
-	struct rmp_wire_reply tmp = {};
-	int ret = move_reply(&s, &tmp);
-
-	if (ret == -EPROTONOSUPPORT)
-		r->version = tmp.version;
-	if (ret)
-		return ret;
-	if (!reply_ok(&tmp) || !all_zero(s.pos, (size_t)(s.end - s.pos)))
-		return -EBADMSG;
-	*r = tmp;
-	return 0;
-}
-
-/* What is well formed */
-
 static bool devices_ok(const struct rmp_msg_devices *m)
 {
 	u32 seen = 0;
@@ -205,7 +55,7 @@ static bool devices_ok(const struct rmp_msg_devices *m)
 	for (i = 0; i < m->nr; i++) {
 		const struct rmp_wire_device *dev = &m->dev[i];
 
-		if (dev->index >= RMP_WIRE_DEVICES_MAX || !mtu_ok(dev->mtu))
+		if (dev->index >= RMP_WIRE_DEVICES_MAX || !rmp_wire_mtu_ok(dev->mtu))
 			return false;
 		if (seen & (1U << dev->index))
 			return false;
@@ -221,7 +71,7 @@ static bool devices_ok(const struct rmp_msg_devices *m)
 
 static bool tokens_ok(const struct rmp_msg_rail_tokens *m)
 {
-	if (m->rail >= RMP_WIRE_RAILS_MAX || m->status > REJECT_LAST)
+	if (m->rail >= RMP_WIRE_RAILS_MAX || m->status > RMP_REJECT_LAST)
 		return false;
 	if (m->status)
 		return !m->nr;

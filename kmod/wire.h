@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Encoding and decoding of all that goes between nodes: the private data of
- * RDMA CM requests and the control messages. Pure: wire.c also compiles in
- * user space (with wire_user.h in place of the kernel's headers), where it is
- * unit-tested and fuzzed. Everything decoded is hostile: lengths, counts and
- * enumerations are checked here, meaning is checked by the caller.
+ * Encoding and decoding of what goes between nodes: the control messages, and
+ * what they share with the private data of RDMA CM requests (private.h). Pure:
+ * wire.c also compiles in user space (with wire_user.h in place of the kernel's
+ * headers), where it is unit-tested and fuzzed. Everything decoded is hostile:
+ * lengths, counts and enumerations are checked here, meaning is checked by the
+ * caller.
  *
  * On the wire all numbers are little-endian. A message is a header (magic,
  * version, type, total length, sequence number, credits) and a body; unknown
@@ -37,15 +38,6 @@
 /* Chunks of a region are 1 << shift bytes. */
 #define RMP_WIRE_SHIFT_MIN	12
 #define RMP_WIRE_SHIFT_MAX	40
-/* Private data: of a request on InfiniBand and RoCE there are 56 bytes. */
-#define RMP_WIRE_REQ_MAX	56
-#define RMP_WIRE_REPLY_MAX	32
-
-/* What a connection is for. */
-enum rmp_wire_kind {
-	RMP_WIRE_CONTROL = 1,
-	RMP_WIRE_DATA = 2,
-};
 
 /* Why a connect request was rejected. */
 enum rmp_wire_reject {
@@ -62,36 +54,13 @@ enum rmp_wire_reject {
 	RMP_REJECT_CLOSING = 11,
 };
 
-/* Private data of a connect request. */
-struct rmp_wire_req {
-	u8 kind;			/* enum rmp_wire_kind */
-	u8 version;
-	u8 mtu;				/* enum ib_mtu of the sender's port */
-	u8 rail;			/* data: index told in RAIL_REQUEST */
-	u8 qp;				/* data: index in the rail */
-	u32 attempt;			/* counts up with each request of a node */
-	u8 uuid[RMP_WIRE_UUID];
-	u8 token[RMP_WIRE_TOKEN];	/* data */
-};
+#define RMP_REJECT_LAST		RMP_REJECT_CLOSING
 
-/* Private data of an accept (reject = 0) or a reject. */
-struct rmp_wire_reply {
-	u8 version;
-	u8 reject;			/* enum rmp_wire_reject */
-	u8 mtu;				/* accept: what both sides are to use */
-	u8 uuid[RMP_WIRE_UUID];
-};
-
-/* put returns the encoded length, get 0; or a negative errno: -EPROTO (magic),
- * -EPROTONOSUPPORT (version; only @version is filled in), -EMSGSIZE (@size too
- * small), -EBADMSG (the rest). @version is ignored by put. Decoders accept
- * trailing zero bytes (InfiniBand pads private data), and write nothing on
- * other errors.
- */
-int rmp_wire_put_req(void *buf, size_t size, const struct rmp_wire_req *req);
-int rmp_wire_get_req(const void *buf, size_t len, struct rmp_wire_req *req);
-int rmp_wire_put_reply(void *buf, size_t size, const struct rmp_wire_reply *r);
-int rmp_wire_get_reply(const void *buf, size_t len, struct rmp_wire_reply *r);
+/* Of enum ib_mtu, which user space does not have: 256 to 4096 bytes. */
+static inline bool rmp_wire_mtu_ok(u8 mtu)
+{
+	return mtu >= 1 && mtu <= 5;
+}
 
 enum rmp_wire_type {
 	RMP_MSG_HELLO = 1,

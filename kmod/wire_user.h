@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What wire.c and endpoint.c use of the kernel's headers, for building them in
+ * What wire.c, private.c and endpoint.c use of the kernel's headers, for building them in
  * user space, where they are unit-tested and fuzzed. Nothing of this is in the
  * module. Needs -I of this folder and of uapi/.
  */

@@ -28,7 +28,7 @@ static void ask_close(struct kunit *test, struct rmp_peer *peer, u32 segment)
 	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
 }
 
-/* Asks for one page and takes it in, as rsegment.c does. @wrong: whether it did
+/* Asks for one page and takes it in, as fetch.c does. @wrong: whether it did
  * not fit what came before.
  */
 static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,

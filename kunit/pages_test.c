@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/mapping.c, capacity.c and attach.c: page sizes and chunks for each
- * layout of memory, and what happens when devices have no room. Each page list is
- * compared with the memory, page by page.
+ * Suite of kmod/mapping.c, capacity.c, cut.c and deal.c, with attach.c: page sizes and
+ * chunks for each layout of memory, and what happens when devices have no room. Each page
+ * list is compared with the memory, page by page.
  */
 #include "region_world.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The world of the rooms that know peers: peer.c, session.c, rails.c, fence.c, rsegment.c,
- * export.c, revoke.c and segment.c are the real ones, what they stand on is played here:
- * connections, control channels, devices, the node, the data rooms. The test is
- * the other node: it answers connects, hands in requests and messages, and
+ * fetch.c, letgo.c, export.c, revoke.c, segment.c and revocation.c are the real ones, what
+ * they stand on is played here: connections, control channels, devices, the node, the data
+ * rooms. The test is the other node: it answers connects, hands in requests and messages, and
  * looks at what was sent. All that goes over the wire is encoded and decoded.
  *
  * The gate holds up who connects or accepts, until the test lets them go on, the
@@ -26,9 +26,12 @@
 #include "pairing.c"
 #include "fence.c"
 #include "rsegment.c"
+#include "fetch.c"
+#include "letgo.c"
 #include "export.c"
 #include "revoke.c"
 #include "segment.c"
+#include "revocation.c"
 #include "rights.c"
 #include "group.c"
 #include "keycache.c"

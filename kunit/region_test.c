@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/region.c and attach.c: look-up against a model, what fails on
+ * Suite of kmod/region.c, memory.c and attach.c: look-up against a model, what fails on
  * the way gives everything back, unregistering waits for requests, which
  * regions are mapped on which devices, whoever comes first, and other keys for what
  * peers were told of (rekey.c). What they call is played by region_world.h; page sizes

@@ -14,8 +14,11 @@
 #include "suite.h"
 #undef pr_fmt
 #include "region.c"
+#include "memory.c"
 #include "cache.c"
 #include "attach.c"
+#include "cut.c"
+#include "deal.c"
 #include "rekey.c"
 #include "reach.c"
 #include "group.c"

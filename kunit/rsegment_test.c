@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/rsegment.c: a segment of the other node as we see it, from
+ * Suite of kmod/rsegment.c, fetch.c and letgo.c: a segment of the other node as we see it, from
  * asking for it by name to letting go of its keys. The rooms around it are the
  * real ones, what they stand on is played (peer_world.h).
  */

@@ -101,4 +101,17 @@ static inline bool same_bytes(const void *a, const void *b, size_t size)
 #define ASSERT_SAME(test, a, b, size) \
 	KUNIT_ASSERT_TRUE(test, same_bytes(a, b, size))
 
+/* Little endian. */
+static inline u64 number_at(const u8 *p, int size)
+{
+	u64 n = 0;
+
+	while (size--)
+		n = n << 8 | p[size];
+	return n;
+}
+
+#define ASSERT_AT(test, buf, at, size, value) \
+	KUNIT_ASSERT_EQ(test, number_at((buf) + (at), size), (u64)(value))
+
 #endif /* RMP_SUITE_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Private data of connect requests and replies, kmod/wire.c: what is taken gives
+ * Private data of connect requests and replies, kmod/private.c: what is taken gives
  * the same bytes when it is encoded again, with nothing but zero behind it, and
  * a refusal writes nothing but the version.
  */
 #include "fuzz.h"
-#include "wire.c"
+#include "private.c"
 
 static bool zero_behind(const uint8_t *buf, size_t from, size_t size)
 {
