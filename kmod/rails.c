@@ -157,12 +157,9 @@ static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
 	/* Not of one that never was connected, and not where the whole ends. */
 	if (!conn->peer_qpn || READ_ONCE(s->closing))
 		return;
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_RAIL_LOST);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_RAIL_LOST;
 	msg->rail_lost.rail = rail->index;
 	msg->rail_lost.qp = qp;
 	msg->rail_lost.qpn = conn->qpn;

@@ -171,6 +171,10 @@ void rmp_session_break(struct rmp_session *s, int error, u32 reason);
 /* The peer's live session, referenced, or NULL. */
 struct rmp_session *rmp_session_get(struct rmp_peer *peer);
 void rmp_session_put(struct rmp_session *s);
+/* One that must not be left out: to be filled in, sent and freed. NULL: there is no memory
+ * for it, and so the session breaks.
+ */
+struct rmp_msg *rmp_session_new_msg(struct rmp_session *s, u8 type);
 int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg);
 void rmp_session_send_devices(struct rmp_session *s);
 
