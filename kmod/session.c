@@ -383,7 +383,6 @@ static void peer_failed(struct rmp_peer *peer, int error, u32 reason)
 
 static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 {
-	LIST_HEAD(dead);
 	bool bye;
 
 	mutex_lock(&peer->lock);
@@ -401,10 +400,10 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 	/* Rails before keys: what is queued then sees that there is no way, not
 	 * that its region is gone. So does what was on them, and is kept until then.
 	 */
-	rmp_rails_close(s, &dead);
+	rmp_rails_close(s);
 	rmp_rseg_session_down(peer);
 	rmp_peer_ops->flow_kick(peer->flow);
-	rmp_rails_destroy(s, &dead);
+	rmp_rails_destroy(s);
 	rmp_export_destroy(s);
 	rmp_control_destroy(&s->ctl);
 
