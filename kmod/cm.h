@@ -9,6 +9,7 @@
 
 struct rmp_cm_request;
 struct rmp_conn;
+struct rmp_rail;
 
 /**
  * struct rmp_conn_ops - what the owner of a connection does
@@ -52,10 +53,13 @@ struct rmp_conn {
 	u32 peer_qpn;
 	u32 fence;
 	/* this belongs to fence.c */
-	struct list_head end_node;	/* once it is drained, of rails.c */
+	struct list_head end_node;
 	u32 end_rail;
 	bool end_asked;
 	u32 end_id;
+	/* this to dying.c */
+	struct work_struct dying;
+	struct rmp_rail *dying_of;
 	/* and the rest to cm.c */
 	struct rdma_cm_id *id;
 	wait_queue_head_t wait;

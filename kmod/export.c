@@ -79,12 +79,9 @@ static void export_changed_work(struct work_struct *work)
 	unsigned long id;
 	LIST_HEAD(dead);
 
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_KEYS_CHANGED);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_KEYS_CHANGED;
 	mutex_lock(&s->export_lock);
 	list_splice_init(&s->withdrawn, &dead);
 	xa_for_each(&s->exports, id, ex) {

@@ -39,12 +39,9 @@ void rmp_fence_ask(struct rmp_session *s, u32 rail, u32 qp,
 	/* Not about one that never was connected, and not where the whole ends. */
 	if (!conn->peer_qpn || READ_ONCE(s->closing))
 		return;
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_QP_FENCE);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_QP_FENCE;
 	msg->qp_fence.rail = rail;
 	msg->qp_fence.qp = qp;
 	msg->qp_fence.id = conn->fence;
@@ -58,12 +55,9 @@ static void fence_answer(struct rmp_session *s, u32 id)
 {
 	struct rmp_msg *msg;
 
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_QP_FENCED);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_QP_FENCED;
 	msg->qp_fenced.id = id;
 	rmp_session_send(s, msg);
 	kfree(msg);

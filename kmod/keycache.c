@@ -112,14 +112,48 @@ static bool same_region(const struct rmp_keycache *kc,
 	       rr->chunk_shift == run->chunk_shift;
 }
 
+/* One that is what @like is, without keys, and in nothing yet; with @refs references. */
+static struct rmp_rregion *new_region(const struct rmp_keycache *kc,
+				      const struct rmp_rregion *like, int refs)
+{
+	struct rmp_rregion *rr = kzalloc(sizeof(*rr), GFP_KERNEL);
+
+	if (!rr)
+		return NULL;
+	refcount_set(&rr->ref, refs);
+	rr->id = like->id;
+	rr->offset = like->offset;
+	rr->length = like->length;
+	rr->access = like->access;
+	rr->iova = like->iova;
+	rr->iova_base = like->iova_base;
+	rr->chunk_shift = like->chunk_shift;
+	rr->nr_chunks = like->nr_chunks;
+	rr->stale = like->stale;
+	rr->released = kc->released;
+	rr->owner = kc->owner;
+	INIT_LIST_HEAD(&rr->node);
+	return rr;
+}
+
 /* The first run of a region: makes it the current one. */
 static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 		       u32 nr_chunks)
 {
 	struct rmp_rregion *rr = xa_load(&kc->by_id, run->region);
+	const struct rmp_rregion told = {
+		.id = run->region,
+		.offset = run->offset,
+		.length = run->length,
+		.access = run->access & ~RMP_WIRE_STALE,
+		.iova = run->iova,
+		.iova_base = run->iova_base,
+		.chunk_shift = run->chunk_shift,
+		.nr_chunks = nr_chunks,
+	};
 
 	kc->cur_stale = run->access & RMP_WIRE_STALE;
-	kc->cur_access = run->access & ~RMP_WIRE_STALE;
+	kc->cur_access = told.access;
 	if (rr) {
 		/* What is stale stays so. */
 		if (rr->stale && !kc->cur_stale)
@@ -129,21 +163,9 @@ static int open_region(struct rmp_keycache *kc, const struct rmp_wire_keys *run,
 	}
 	if (kc->nr_regions >= RMP_RREGIONS_MAX)
 		return -ENOSPC;
-	rr = kzalloc(sizeof(*rr), GFP_KERNEL);
+	rr = new_region(kc, &told, 1);
 	if (!rr)
 		return -ENOMEM;
-	refcount_set(&rr->ref, 1);
-	rr->id = run->region;
-	rr->offset = run->offset;
-	rr->length = run->length;
-	rr->access = kc->cur_access;
-	rr->iova = run->iova;
-	rr->iova_base = run->iova_base;
-	rr->chunk_shift = run->chunk_shift;
-	rr->nr_chunks = nr_chunks;
-	rr->released = kc->released;
-	rr->owner = kc->owner;
-	INIT_LIST_HEAD(&rr->node);
 	kc->cur = rr;
 	kc->cur_new = true;
 	return 0;
@@ -329,29 +351,6 @@ struct rmp_rregion *rmp_keycache_remove(struct rmp_keycache *kc, u64 id)
 	return rr;
 }
 
-/* The same region without keys, for the one who changes. */
-static struct rmp_rregion *renewed(const struct rmp_rregion *old)
-{
-	struct rmp_rregion *rr = kzalloc(sizeof(*rr), GFP_KERNEL);
-
-	if (!rr)
-		return NULL;
-	/* The cache's, and that of the old one. */
-	refcount_set(&rr->ref, 2);
-	rr->id = old->id;
-	rr->offset = old->offset;
-	rr->length = old->length;
-	rr->access = old->access;
-	rr->iova = old->iova;
-	rr->iova_base = old->iova_base;
-	rr->chunk_shift = old->chunk_shift;
-	rr->nr_chunks = old->nr_chunks;
-	rr->stale = old->stale;
-	rr->released = old->released;
-	INIT_LIST_HEAD(&rr->node);
-	return rr;
-}
-
 struct rmp_rregion *rmp_keycache_renew(struct rmp_keycache *kc, u64 id)
 {
 	struct rmp_rregion *rr, *new;
@@ -362,10 +361,10 @@ struct rmp_rregion *rmp_keycache_renew(struct rmp_keycache *kc, u64 id)
 	rr = xa_load(&kc->by_id, id);
 	if (!rr)
 		return NULL;
-	new = renewed(rr);
+	/* The cache's reference, and that of the old one. */
+	new = new_region(kc, rr, 2);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
-	new->owner = kc->owner;
 	/* In a place that is there already. */
 	xa_store(&kc->by_id, id, new, GFP_KERNEL);
 	mtree_store_range(&kc->tree, rr->offset, rr->offset + rr->length - 1,

@@ -169,7 +169,9 @@ static struct rmp_peer *peer_alloc(const char *name,
 	peer->addr = *addr;
 	mutex_init(&peer->lock);
 	mutex_init(&peer->rseg_lock);
+	spin_lock_init(&peer->dying_lock);
 	init_waitqueue_head(&peer->wait);
+	INIT_LIST_HEAD(&peer->dying);
 	INIT_LIST_HEAD(&peer->rsegs);
 	INIT_DELAYED_WORK(&peer->work, rmp_session_worker);
 	INIT_WORK(&peer->closing, peer_closing_work);
@@ -616,6 +618,8 @@ static int peer_device_removed(struct rmp_peer *peer, void *arg)
 	mutex_unlock(&peer->lock);
 	if (flush)
 		peer_run(peer);
+	/* Those that it took down, and those of rails that went before. */
+	rmp_dying_wait(peer, dev);
 	return 0;
 }
 
@@ -656,12 +660,21 @@ int rmp_peer_init(const struct rmp_peer_ops *ops)
 	int ret;
 
 	rmp_peer_ops = ops;
-	ret = rmp_cm_init(rmp_session_incoming);
+	ret = rmp_dying_init();
 	if (ret)
 		return ret;
+	ret = rmp_cm_init(rmp_session_incoming);
+	if (ret)
+		goto dying;
 	ret = rmp_node_init();
 	if (ret)
-		rmp_cm_exit();
+		goto cm;
+	return 0;
+
+cm:
+	rmp_cm_exit();
+dying:
+	rmp_dying_exit();
 	return ret;
 }
 
@@ -689,4 +702,5 @@ void rmp_peer_exit(void)
 	}
 	rmp_cm_exit();
 	wait_event(rmp_peers_wait, !atomic_read(&rmp_peers_alive));
+	rmp_dying_exit();
 }

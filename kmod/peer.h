@@ -30,8 +30,9 @@ struct rmp_session;
  * @put_bytes: moved by this node; likewise the others
  * @outstanding: bytes posted and not completed, for display
  *
- * Exists while the session does. Before it is freed every queue pair was
- * handed to &struct rmp_peer_ops.qp_destroy.
+ * Exists while the session does. Before it is freed every queue pair of it was
+ * destroyed (&struct rmp_peer_ops.qp_destroy), which may be after it left the session's
+ * table.
  */
 struct rmp_rail {
 	struct rmp_peer *peer;
@@ -58,6 +59,9 @@ struct rmp_rail {
 	unsigned long backoff;
 	u32 tokens;
 	u8 token[RMP_QPS_MAX][RMP_WIRE_TOKEN];
+	/* of dying.c, under the peer's dying_lock: queue pairs that are being destroyed */
+	u32 dying;
+	struct list_head dying_node;
 };
 
 /**
@@ -74,7 +78,7 @@ struct rmp_rail {
  * @qp_drain: post no more, disconnect, wait for all work requests. Also for one that
  *	was never started. What it carried and did not move is kept, to be posted again.
  *	After that no packet of the peer is taken by it
- * @qp_destroy: after that: free
+ * @qp_destroy: after that: free. May wait long for the device
  * @qp_fenced: no packet of a queue pair that is, or was, known by @fence of its
  *	connection can write at the peer any more. The peer says so, of any number
  * @event: the peer is new, has changed its state, or is gone

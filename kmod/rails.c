@@ -7,19 +7,21 @@
  * control channel and connects each data queue pair with one. A token is 128
  * random bits, good for one queue pair of one rail, once; only who reads the
  * control channel knows it. When a queue pair fails, on either side, the worker
- * destroys it and tells the peer its number, whose worker does the same with the
- * other end (fence.c); and the initiator connects it anew. A peer that does not let go
- * of memory loses all of them (revoke.c), and all tokens.
+ * takes it down and tells the peer its number, whose worker does the same with the
+ * other end (fence.c); and the initiator connects it anew. It is destroyed meanwhile
+ * (dying.c). A peer that does not let go of memory loses all of them (revoke.c), and all
+ * tokens.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
- * destroyed, which happens outside of the lock. Those being accepted are in
+ * drained, which happens outside of the lock. Those being accepted are in
  * s->accepting, so that who ends all of them does not miss any: the peer can use
  * one before it is entered.
  *
- * Lifetime: a rail is referenced by the session's table and by a connection
- * being accepted on it. Its device reference goes with it, so a rail of a
- * device that is removed is taken out as soon as its queue pairs are gone.
+ * Lifetime: a rail is referenced by the session's table, by a connection being
+ * accepted on it, and by those of it that are being destroyed. Its device reference goes
+ * with it, so a rail of a device that is removed is taken out as soon as its queue pairs
+ * are drained.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
@@ -48,7 +50,12 @@ static void rail_release(struct kref *ref)
 	kfree(rail);
 }
 
-static void rail_put(struct rmp_rail *rail)
+void rmp_rail_hold(struct rmp_rail *rail)
+{
+	kref_get(&rail->ref);
+}
+
+void rmp_rail_put(struct rmp_rail *rail)
 {
 	kref_put(&rail->ref, rail_release);
 }
@@ -157,12 +164,9 @@ static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
 	/* Not of one that never was connected, and not where the whole ends. */
 	if (!conn->peer_qpn || READ_ONCE(s->closing))
 		return;
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_RAIL_LOST);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_RAIL_LOST;
 	msg->rail_lost.rail = rail->index;
 	msg->rail_lost.qp = qp;
 	msg->rail_lost.qpn = conn->qpn;
@@ -194,11 +198,16 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	return ok;
 }
 
-/* Takes queue pairs out that failed, or all of a rail that goes, and drains them. They
- * are then in @dead, to be destroyed.
- */
-static void rail_drain(struct rmp_session *s, struct rmp_rail *rail,
-		       struct list_head *dead)
+/* Of a queue pair that is in no table any more: drains it, and leaves the rest to others. */
+static void rail_end_qp(struct rmp_session *s, struct rmp_rail *rail,
+			struct rmp_conn *conn)
+{
+	rmp_fence_drain(s, conn);
+	rmp_dying_add(rail, conn);
+}
+
+/* Ends queue pairs that failed, or all of a rail that goes. */
+static void rail_drain(struct rmp_session *s, struct rmp_rail *rail)
 {
 	struct rmp_conn *gone[RMP_QPS_MAX] = {};
 	struct rmp_peer *peer = s->peer;
@@ -227,17 +236,12 @@ static void rail_drain(struct rmp_session *s, struct rmp_rail *rail,
 		rmp_fence_ask(s, rail->index, i, gone[i]);
 	}
 	for (i = 0; i < RMP_QPS_MAX; i++) {
-		if (!gone[i])
-			continue;
-		rmp_fence_drain(s, gone[i]);
-		list_add_tail(&gone[i]->end_node, dead);
+		if (gone[i])
+			rail_end_qp(s, rail, gone[i]);
 	}
 }
 
-/* All rails first, since to destroy a queue pair may take a driver long: what is on
- * others that died is drained, and asked about, before.
- */
-static void rails_drain(struct rmp_session *s, struct list_head *dead)
+static void rails_drain(struct rmp_session *s)
 {
 	u32 i;
 
@@ -246,16 +250,8 @@ static void rails_drain(struct rmp_session *s, struct list_head *dead)
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
 
 		if (rail)
-			rail_drain(s, rail, dead);
+			rail_drain(s, rail);
 	}
-}
-
-static void conns_destroy(struct list_head *dead)
-{
-	struct rmp_conn *conn, *next;
-
-	list_for_each_entry_safe(conn, next, dead, end_node)
-		rmp_peer_ops->qp_destroy(conn);
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -302,8 +298,7 @@ static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
 		ret = -ECANCELED;
 	if (ret) {
 		rail_tell_lost(s, rail, qp, conn);
-		rmp_fence_drain(s, conn);
-		rmp_peer_ops->qp_destroy(conn);
+		rail_end_qp(s, rail, conn);
 	}
 	return ret;
 }
@@ -357,6 +352,9 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	bool ask = false;
 	long left;
 
+	/* It is looked at again when there are less. */
+	if (rmp_dying_full(peer, rail->index))
+		return 0;
 	mutex_lock(&peer->lock);
 	for (qp = 0; qp < rail->nr_qps; qp++) {
 		if (!rail->conns[qp])
@@ -424,7 +422,8 @@ void rmp_rails_request(struct rmp_session *s,
 		rail = rmp_rail_create(s, m->rail, m->receiver_dev, remote,
 				       m->nr_qps);
 	}
-	if (rail && !rail->going) {
+	/* Else the initiator asks again. */
+	if (rail && !rail->going && !rmp_dying_full(peer, rail->index)) {
 		get_random_bytes(rail->token, sizeof(rail->token));
 		rail->tokens = GENMASK(rail->nr_qps - 1, 0);
 		memcpy(msg->rail_tokens.token, rail->token,
@@ -463,7 +462,7 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 		rail = NULL;
 	if (rail) {
 		rail->tokens &= ~BIT(req->qp);
-		kref_get(&rail->ref);
+		rmp_rail_hold(rail);
 		list_add(&a->node, &s->accepting);
 	}
 	mutex_unlock(&peer->lock);
@@ -486,8 +485,7 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 	if (old) {
 		rmp_conn_disconnect(old);
 		rmp_fence_ask(s, rail->index, qp, old);
-		rmp_fence_drain(s, old);
-		rmp_peer_ops->qp_destroy(old);
+		rail_end_qp(s, rail, old);
 	}
 
 	conn = rmp_peer_ops->qp_create(rail, qp);
@@ -507,8 +505,7 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 	mutex_unlock(&peer->lock);
 	if (ret || !rail_enter(s, rail, qp, conn)) {
 		rail_tell_lost(s, rail, qp, conn);
-		rmp_fence_drain(s, conn);
-		rmp_peer_ops->qp_destroy(conn);
+		rail_end_qp(s, rail, conn);
 	}
 }
 
@@ -537,7 +534,7 @@ void rmp_rails_incoming(struct rmp_cm_request *req)
 	mutex_unlock(&peer->lock);
 	/* Who ends all of them waits for this one. */
 	wake_up_all(&peer->wait);
-	rail_put(rail);
+	rmp_rail_put(rail);
 out:
 	if (s)
 		rmp_session_put(s);
@@ -641,7 +638,7 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	return found;
 }
 
-/* They have no queue pair any more. */
+/* They have no queue pair any more, but for those that are being destroyed. */
 static void rails_remove(struct rmp_session *s, u32 mask)
 {
 	struct rmp_peer *peer = s->peer;
@@ -657,7 +654,7 @@ static void rails_remove(struct rmp_session *s, u32 mask)
 		s->pair_again = true;
 		mutex_unlock(&peer->lock);
 		if (rail)
-			rail_put(rail);
+			rmp_rail_put(rail);
 	}
 }
 
@@ -668,7 +665,6 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	unsigned long next = 0, t;
 	u32 i, n, going = 0;
 	bool failed = false;
-	LIST_HEAD(dead);
 
 	/* Before: only what is drained as one that goes has no queue pair. */
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
@@ -677,8 +673,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 		if (rail && READ_ONCE(rail->going))
 			going |= BIT(i);
 	}
-	rails_drain(s, &dead);
-	conns_destroy(&dead);
+	rails_drain(s);
 	rails_remove(s, going);
 	if (!s->initiator)
 		return 0;
@@ -706,9 +701,8 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	return next;
 }
 
-/* Ends what is in flight on all queue pairs, those being let in included: all of them
- * first, since soft-RoCE takes up to 50 s to destroy one whose packets stand in a
- * network device that cannot send. No token is good any more.
+/* Ends what is in flight on all queue pairs, those being let in included. No token is good
+ * any more.
  */
 static void rails_disconnect(struct rmp_session *s)
 {
@@ -736,12 +730,15 @@ static void rails_disconnect(struct rmp_session *s)
 	}
 }
 
-/* None of them is entered any more, and no new one comes: closing, or cutting. */
-static void rails_wait_accepting(struct rmp_session *s)
+/* Waits until all that there were are gone. None of those being let in is entered any more, and
+ * no new one comes: closing, or cutting.
+ */
+static void rails_wait_gone(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 
 	wait_event(peer->wait, list_empty(&s->accepting));
+	rmp_dying_wait(peer, NULL);
 	mutex_lock(&peer->lock);
 	s->cutting = false;
 	mutex_unlock(&peer->lock);
@@ -750,18 +747,16 @@ static void rails_wait_accepting(struct rmp_session *s)
 void rmp_rails_cut(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	LIST_HEAD(dead);
 
 	mutex_lock(&peer->lock);
 	s->cutting = true;
 	rails_disconnect(s);
 	mutex_unlock(&peer->lock);
-	rails_drain(s, &dead);
-	conns_destroy(&dead);
-	rails_wait_accepting(s);
+	rails_drain(s);
+	rails_wait_gone(s);
 }
 
-void rmp_rails_close(struct rmp_session *s, struct list_head *dead)
+void rmp_rails_close(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
 	u32 i;
@@ -773,12 +768,11 @@ void rmp_rails_close(struct rmp_session *s, struct list_head *dead)
 	}
 	rails_disconnect(s);
 	mutex_unlock(&peer->lock);
-	rails_drain(s, dead);
+	rails_drain(s);
 }
 
-void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead)
+void rmp_rails_destroy(struct rmp_session *s)
 {
-	conns_destroy(dead);
 	rails_remove(s, ~0U);
-	rails_wait_accepting(s);
+	rails_wait_gone(s);
 }

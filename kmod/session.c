@@ -54,6 +54,17 @@ static unsigned long keepalive_time(void)
 
 /* ---------------------------------------------------------------- sending */
 
+struct rmp_msg *rmp_session_new_msg(struct rmp_session *s, u8 type)
+{
+	struct rmp_msg *msg = kzalloc(sizeof(*msg), GFP_KERNEL);
+
+	if (msg)
+		msg->type = type;
+	else
+		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	return msg;
+}
+
 int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg)
 {
 	return rmp_control_send(&s->ctl, msg);
@@ -61,26 +72,20 @@ int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg)
 
 static void session_send_hello(struct rmp_session *s)
 {
+	struct rmp_node node;
 	struct rmp_msg *msg;
-	struct rmp_node *node;
 
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	node = kzalloc(sizeof(*node), GFP_KERNEL);
-	if (!msg || !node) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
-		goto out;
-	}
-	rmp_node_get(node);
-	msg->type = RMP_MSG_HELLO;
+	msg = rmp_session_new_msg(s, RMP_MSG_HELLO);
+	if (!msg)
+		return;
+	rmp_node_get(&node);
 	memcpy(msg->hello.uuid, &rmp_uuid, sizeof(msg->hello.uuid));
-	strscpy(msg->hello.name, node->name, sizeof(msg->hello.name));
-	if (node->advertise.ss_family)
+	strscpy(msg->hello.name, node.name, sizeof(msg->hello.name));
+	if (node.advertise.ss_family)
 		rmp_endpoint_format(msg->hello.endpoint,
 				    sizeof(msg->hello.endpoint),
-				    &node->advertise);
+				    &node.advertise);
 	rmp_session_send(s, msg);
-out:
-	kfree(node);
 	kfree(msg);
 }
 
@@ -121,12 +126,9 @@ void rmp_session_send_devices(struct rmp_session *s)
 	struct rmp_msg *msg;
 	u32 i;
 
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, RMP_MSG_DEVICES);
+	if (!msg)
 		return;
-	}
-	msg->type = RMP_MSG_DEVICES;
 	for (i = 0; i < RMP_DEVICES_MAX; i++) {
 		if (device_to_wire(i, &msg->devices.dev[msg->devices.nr]))
 			msg->devices.nr++;
@@ -139,12 +141,9 @@ static void session_send_small(struct rmp_session *s, u8 type, u64 id)
 {
 	struct rmp_msg *msg;
 
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg) {
-		rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
+	msg = rmp_session_new_msg(s, type);
+	if (!msg)
 		return;
-	}
-	msg->type = type;
 	msg->probe.id = id;
 	rmp_session_send(s, msg);
 	kfree(msg);
@@ -384,7 +383,6 @@ static void peer_failed(struct rmp_peer *peer, int error, u32 reason)
 
 static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 {
-	LIST_HEAD(dead);
 	bool bye;
 
 	mutex_lock(&peer->lock);
@@ -402,10 +400,10 @@ static void session_teardown(struct rmp_peer *peer, struct rmp_session *s)
 	/* Rails before keys: what is queued then sees that there is no way, not
 	 * that its region is gone. So does what was on them, and is kept until then.
 	 */
-	rmp_rails_close(s, &dead);
+	rmp_rails_close(s);
 	rmp_rseg_session_down(peer);
 	rmp_peer_ops->flow_kick(peer->flow);
-	rmp_rails_destroy(s, &dead);
+	rmp_rails_destroy(s);
 	rmp_export_destroy(s);
 	rmp_control_destroy(&s->ctl);
 

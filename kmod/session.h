@@ -2,9 +2,10 @@
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
  * session.c (the connection), rails.c (data paths), pairing.c (between which
- * devices), fence.c (queue pairs that died), export.c (our segments as a peer
- * sees them), revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c
- * (its segments as we see them, see fetch.h) and node.c.
+ * devices), fence.c (queue pairs that died), dying.c (those that are being
+ * destroyed), export.c (our segments as a peer sees them), revoke.c (what a peer
+ * has to let go of), rsegment.c, fetch.c and letgo.c (its segments as we see them,
+ * see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -13,8 +14,9 @@
  *
  * Locks, outer to inner: the table's mutex, peer->lock (mutex: session pointer,
  * state, rails, tokens), peer->rseg_lock (mutex: remote segments); control.c's
- * and the data rooms' spinlocks. s->export_lock is taken inside the locks of our
- * segments, and never together with peer->lock. None is held while waiting for a peer.
+ * and the data rooms' spinlocks, and peer->dying_lock. s->export_lock is taken inside
+ * the locks of our segments, and never together with peer->lock. None is held while
+ * waiting for a peer.
  */
 #ifndef RMP_SESSION_H
 #define RMP_SESSION_H
@@ -104,6 +106,8 @@ struct rmp_session {
  * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
  *	@wait
  * @closing: off the table: sees to the end; then @closed
+ * @dying: rails (&struct rmp_rail) with queue pairs that are being destroyed, those that
+ *	left the session's table as well; under @dying_lock. When there is no session, none
  */
 struct rmp_peer {
 	struct kref ref;
@@ -139,6 +143,9 @@ struct rmp_peer {
 	struct completion closed;
 	struct work_struct free_work;
 
+	spinlock_t dying_lock;		/* the next, and how many each has */
+	struct list_head dying;
+
 	struct mutex rseg_lock;		/* remote segments */
 	struct list_head rsegs;
 	u32 next_cookie;
@@ -173,6 +180,10 @@ void rmp_session_break(struct rmp_session *s, int error, u32 reason);
 /* The peer's live session, referenced, or NULL. */
 struct rmp_session *rmp_session_get(struct rmp_peer *peer);
 void rmp_session_put(struct rmp_session *s);
+/* One that must not be left out: to be filled in, sent and freed. NULL: there is no memory
+ * for it, and so the session breaks.
+ */
+struct rmp_msg *rmp_session_new_msg(struct rmp_session *s, u8 type);
 int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg);
 void rmp_session_send_devices(struct rmp_session *s);
 
@@ -188,16 +199,15 @@ void rmp_rails_incoming(struct rmp_cm_request *req);
  * jiffies until it wants to be called again, 0: no need.
  */
 unsigned long rmp_rails_maintain(struct rmp_session *s);
-/* By the worker: closes all queue pairs; they are drained and gone when it returns. What
- * connects new ones is told to the peer after it began.
+/* By the worker: closes all queue pairs; they are drained and gone when it returns, and so are
+ * those that died before. What connects new ones is told to the peer after it began.
  */
 void rmp_rails_cut(struct rmp_session *s);
 /* By the worker, of a session that is closing: all queue pairs are drained when the first
- * returns, and destroyed, with all rails, when the second does, which may take a driver
- * long. @dead is between them.
+ * returns, and gone, with all rails, when the second does, which may take a driver long.
  */
-void rmp_rails_close(struct rmp_session *s, struct list_head *dead);
-void rmp_rails_destroy(struct rmp_session *s, struct list_head *dead);
+void rmp_rails_close(struct rmp_session *s);
+void rmp_rails_destroy(struct rmp_session *s);
 /* Marks what uses the device; the worker removes it. True if there is any. */
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev);
 /* peer->lock held: the device may have another address or MTU now. */
@@ -208,6 +218,9 @@ u32 rmp_rails_up(struct rmp_session *s);
 /* peer->lock held; NULL: the device cannot carry one. */
 struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev,
 				 const struct rmp_wire_device *remote, u32 nr_qps);
+void rmp_rail_hold(struct rmp_rail *rail);
+/* The last one may give the last reference of the device back. */
+void rmp_rail_put(struct rmp_rail *rail);
 
 /* pairing.c; peer->lock held: makes the rails that are missing; false: not all, to be
  * tried again.
@@ -228,6 +241,26 @@ void rmp_fence_ask(struct rmp_session *s, u32 rail, u32 qp,
 void rmp_fence_drain(struct rmp_session *s, struct rmp_conn *conn);
 /* The peer asked. */
 void rmp_fence_asked(struct rmp_session *s, const struct rmp_msg_qp_fence *m);
+
+/* dying.c. While so many queue pairs are being destroyed in one place, no others are begun
+ * there: as many as there may be in use.
+ */
+#define RMP_DYING_MAX		RMP_QPS_MAX
+int rmp_dying_init(void);
+/* When all peers are gone. */
+void rmp_dying_exit(void);
+/* Destroys a queue pair of @rail that has been drained, in the background; the caller does
+ * not use it any more. By whoever has a reference of the rail.
+ */
+void rmp_dying_add(struct rmp_rail *rail, struct rmp_conn *conn);
+/* No more may be made for the rail with that index now. The worker is kicked when there
+ * may.
+ */
+bool rmp_dying_full(struct rmp_peer *peer, u32 index);
+/* Waits until there are none on @dev, or none at all when that is NULL: by whoever sees to it
+ * that no new ones come.
+ */
+void rmp_dying_wait(struct rmp_peer *peer, const struct rmp_device *dev);
 
 /* export.c: messages about our segments */
 int rmp_export_message(struct rmp_session *s, const struct rmp_msg *msg);

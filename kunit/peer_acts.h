@@ -43,6 +43,7 @@ static inline void open_gate(void)
 {
 	WRITE_ONCE(world.hold, false);
 	WRITE_ONCE(world.hold_accept, false);
+	WRITE_ONCE(clock_nobody_dies, false);
 	wake_up_all(&world.gate);
 }
 

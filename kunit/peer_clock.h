@@ -185,8 +185,12 @@ static bool clock_quiet(void)
 	return busy <= clock_gated();
 }
 
-/* Of segment.c. */
+/* Of segment.c and dying.c. */
 static struct workqueue_struct *rmp_reach_wq;
+static struct workqueue_struct *rmp_dying_wq;
+
+/* No queue pair is destroyed, until the gate is opened; nor is that waited for. */
+static bool clock_nobody_dies;
 
 static void world_settle(struct kunit *test)
 {
@@ -197,6 +201,8 @@ static void world_settle(struct kunit *test)
 		moves = atomic_read(&clock_moves);
 		flush_workqueue(rmp_wq);
 		flush_workqueue(rmp_reach_wq);
+		if (!READ_ONCE(clock_nobody_dies))
+			flush_workqueue(rmp_dying_wq);
 		while (!clock_quiet()) {
 			KUNIT_ASSERT_TRUE(test, time_before(jiffies, limit));
 			usleep_range(200, 500);

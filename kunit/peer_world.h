@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of the rooms that know peers: peer.c, session.c, rails.c, fence.c, rsegment.c,
- * fetch.c, letgo.c, export.c, revoke.c, segment.c and revocation.c are the real ones, what
- * they stand on is played here: connections, control channels, devices, the node, the data
- * rooms. The test is the other node: it answers connects, hands in requests and messages, and
- * looks at what was sent. All that goes over the wire is encoded and decoded.
+ * The world of the rooms that know peers: peer.c, session.c, rails.c, fence.c, dying.c,
+ * rsegment.c, fetch.c, letgo.c, export.c, revoke.c, segment.c and revocation.c are the real
+ * ones, what they stand on is played here: connections, control channels, devices, the node,
+ * the data rooms. The test is the other node: it answers connects, hands in requests and
+ * messages, and looks at what was sent. All that goes over the wire is encoded and decoded.
  *
  * The gate holds up who connects or accepts, until the test lets them go on, the
- * attempt is given up, or its time is over.
+ * attempt is given up, or its time is over; and who destroys a queue pair, as a device may.
  *
  * Static stubs of KUnit would not do here: they count for the test's own
  * thread, and the workers run on a workqueue.
@@ -25,6 +25,7 @@
 #include "rails.c"
 #include "pairing.c"
 #include "fence.c"
+#include "dying.c"
 #include "rsegment.c"
 #include "fetch.c"
 #include "letgo.c"
@@ -92,7 +93,6 @@ static struct {
 	u32 nr_fenced;
 	void (*draining)(struct rmp_conn *conn);	/* what happens meanwhile, once */
 	atomic_t kicks;
-	int kicked;		/* when the first queue pair was destroyed */
 	atomic_t events[4];
 	atomic_t reached;
 	atomic_t groups_gone;
@@ -517,8 +517,8 @@ static void qp_destroy(struct rmp_conn *conn)
 	struct world_qp *qp = container_of(conn, struct world_qp, conn);
 
 	WARN_ON(!qp->drained);
-	if (atomic_inc_return(&world.destroyed) == 1)
-		world.kicked = atomic_read(&world.kicks);
+	wait_event(world.gate, !READ_ONCE(clock_nobody_dies));
+	atomic_inc(&world.destroyed);
 	atomic_dec(&world.qps);
 	rmp_conn_destroy(conn);
 	kfree(qp);

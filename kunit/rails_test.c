@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/rails.c: which devices are paired, tokens and their use, queue
- * pairs that fail and come again, what either side is told of them, devices that
- * come, go and change, on either side. The rooms around it are the real ones, what
- * they stand on is played (peer_world.h).
+ * Suite of kmod/rails.c and kmod/dying.c: which devices are paired, tokens and their use,
+ * queue pairs that fail and come again, or are slow to go, what either side is told of
+ * them, devices that come, go and change, on either side. The rooms around it are the
+ * real ones, what they stand on is played (peer_world.h).
  */
 #include "peer_world.h"
 
@@ -374,46 +374,97 @@ static void test_asked(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_QP_FENCED, NULL));
 }
 
-static u32 drained_first;
-
-/* Those of all rails are drained before the first is destroyed. */
-static void note_drained(struct rmp_conn *conn)
+/* Its queue pairs are drained, and the session is at an end but for them. */
+static bool drained(struct rmp_peer *peer)
 {
-	if (!atomic_read(&world.destroyed))
-		drained_first++;
-	world.draining = note_drained;
+	return atomic_read(&world.kicks) && wq_has_sleeper(&peer->wait);
 }
 
-/* To destroy one may take long: what was on any of them is seen to before, at the end of
- * a session as well.
+/* To destroy one may take a device long. Meanwhile another takes its place, and what else
+ * dies is seen to; only the end of the session waits for it.
  */
-static void test_destroyed_last(struct kunit *test)
+static void test_slow_to_destroy(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
 	u32 i;
 
 	go_ready(test, peer, 2);
-	drained_first = 0;
-	world.draining = note_drained;
-	mutex_lock(&peer->lock);
-	for (i = 0; i < 2; i++)
-		rmp_peer_qp_failed(rail_of(peer, i), rail_of(peer, i)->conns[i]);
-	mutex_unlock(&peer->lock);
-	world_settle(test);
-	world.draining = NULL;
-	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
-	KUNIT_EXPECT_EQ(test, drained_first, 2);
+	clock_nobody_dies = true;
+	fail_qp(test, peer, 0, 0);
+	fail_qp(test, peer, 1, 1);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	world_advance_ms(test, 3000);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_QP_FENCE, NULL));
+		KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, i, 2, 0), 0);
+	}
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 6);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
 	check_peer(test, peer);
 
-	atomic_set(&world.destroyed, 0);
 	atomic_set(&world.kicks, 0);
 	want_no_more(peer);
-	say(test, peer, &(struct rmp_msg){ .type = RMP_MSG_BYE });
-	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
-	KUNIT_EXPECT_GT(test, world.kicked, 0);
+	mutex_lock(&peer->lock);
+	rmp_session_break(peer->session, -ECONNRESET, RMPOOL_REASON_PEER_GONE);
+	mutex_unlock(&peer->lock);
+	until(test, drained(peer));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(peer->state), RMPOOL_PEER_CLOSING);
+	KUNIT_EXPECT_NOT_NULL(test, peer->session);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 6);
+	KUNIT_EXPECT_NULL(test, peer->session);
+	check_peer(test, peer);
+}
+
+/* Very many are not kept so: the place stays empty then. Others go on. */
+static void test_too_many_dying(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+	u32 i;
+
+	go_ready(test, peer, 2);
+	clock_nobody_dies = true;
+	for (i = 1; i < RMP_DYING_MAX; i++) {
+		forget_sent();
+		fail_qp(test, peer, 0, 0);
+		world_advance_ms(test, 3000);
+		KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+		world_advance_ms(test, 20);
+		KUNIT_ASSERT_EQ(test, qps_up(peer), 4);
+	}
+	forget_sent();
+	fail_qp(test, peer, 0, 0);
+	fail_qp(test, peer, 1, 0);
+	/* This one has not asked for long. */
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, &msg));
+	KUNIT_EXPECT_EQ(test, msg.rail_request.rail, 1);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
+	world_advance_ms(test, 4000);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 3);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 3 + RMP_DYING_MAX + 1);
+
+	open_gate();
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 3);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, &msg));
+	KUNIT_EXPECT_EQ(test, msg.rail_request.rail, 0);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 20);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
 }
 
 /* ------------------------------------------------------------------- devices */
+
+static struct rmp_device *removed_dev;
 
 static void test_device_goes(struct kunit *test)
 {
@@ -440,6 +491,50 @@ static void test_device_goes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
 	world_advance_ms(test, 20);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+}
+
+static int call_device_removed(struct caller *c)
+{
+	rmp_peer_device_removed(removed_dev);
+	return 0;
+}
+
+/* What is being destroyed on it is waited for, and nothing else. */
+static void test_device_goes_slowly(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct caller c = { .call = call_device_removed };
+
+	go_ready(test, peer, 2);
+	device_come(2);
+	clock_nobody_dies = true;
+	fail_qp(test, peer, 0, 0);
+	fail_qp(test, peer, 1, 0);
+	device_go(test, 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+
+	removed_dev = world.dev[1];
+	WRITE_ONCE(removed_dev->going, true);
+	world.dev[1] = NULL;
+	caller_start(test, &c);
+	until(test, !rail_of(peer, 1));
+	world_settle(test);
+	until_asleep(test, peer);
+	KUNIT_EXPECT_TRUE(test, caller_waits(&c));
+	/* The worker does not wait. */
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_READY);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	KUNIT_EXPECT_EQ(test, caller_end(test, &c), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&world.destroyed), 2);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 3);
+	rmp_device_put(removed_dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
+							    20 * HZ));
+	kfree(removed_dev);
 	check_peer(test, peer);
 }
 
@@ -601,6 +696,37 @@ static void test_tokens_anew(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Nor does who connects get us to keep very many that are being destroyed. */
+static void test_no_tokens(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+	u32 i;
+
+	go_passive(test, peer, 1, 2);
+	clock_nobody_dies = true;
+	for (i = 0; i <= RMP_DYING_MAX; i++) {
+		ask_rail(test, peer, 0, 5, 0, 2, &msg);
+		KUNIT_ASSERT_EQ(test, msg.rail_tokens.status, 0);
+		KUNIT_ASSERT_EQ(test, knock_data(test, 1, 0, 0,
+						 msg.rail_tokens.token[0]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 1 + RMP_DYING_MAX);
+	ask_rail(test, peer, 0, 5, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	/* In another place it does. */
+	ask_rail(test, peer, 1, 6, 1, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	world_settle(test);
+	ask_rail(test, peer, 0, 5, 0, 2, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 1);
+	check_peer(test, peer);
+}
+
 static void test_request_refused(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
@@ -655,12 +781,15 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_qp_fails),
 	KUNIT_CASE(test_tells_lost),
 	KUNIT_CASE(test_asked),
-	KUNIT_CASE(test_destroyed_last),
+	KUNIT_CASE(test_slow_to_destroy),
+	KUNIT_CASE(test_too_many_dying),
 	KUNIT_CASE(test_device_goes),
+	KUNIT_CASE(test_device_goes_slowly),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_tokens),
 	KUNIT_CASE(test_tokens_anew),
+	KUNIT_CASE(test_no_tokens),
 	KUNIT_CASE(test_request_refused),
 	KUNIT_CASE(test_wrong_side),
 	{}

@@ -246,6 +246,37 @@ static void test_cut(struct kunit *test)
 	unpublish(s);
 }
 
+/* As long as a device has one of the queue pairs, drained or not, nothing is let go of; nor as
+ * long as it has one that died before. A peer that is mute is cut off at once.
+ */
+static void test_cut_waits(struct kunit *test)
+{
+	struct rmp_segment *s = publish_all(test);
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+
+	clock_nobody_dies = true;
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(peer->session->rails[0], peer->session->rails[0]->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	WRITE_ONCE(peer->session->mute, true);
+	rmp_segment_remove(s, &r[0]);
+	until(test, !qps_up(peer));
+	until_asleep(test, peer);
+	KUNIT_EXPECT_TRUE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, revokes_open(peer), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 2);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, revokes_open(peer), 0);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	check_peer(test, peer);
+	unpublish(s);
+}
+
 /* Each for itself: who lets go is not disturbed. */
 static void test_others(struct kunit *test)
 {
@@ -638,6 +669,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_large_segment),
 	KUNIT_CASE(test_less_time),
 	KUNIT_CASE(test_cut),
+	KUNIT_CASE(test_cut_waits),
 	KUNIT_CASE(test_others),
 	KUNIT_CASE(test_several),
 	KUNIT_CASE(test_cut_for_rights),
