@@ -126,6 +126,19 @@ static bool clock_cancel_work(struct delayed_work *work)
 	return was;
 }
 
+static bool clock_work_pending(struct delayed_work *work)
+{
+	bool pending;
+	int i;
+
+	spin_lock(&clock_lock);
+	pending = delayed_work_pending(work);
+	for (i = 0; i < CLOCK_WORKS; i++)
+		pending |= clock_works[i].work == work && clock_works[i].waits;
+	spin_unlock(&clock_lock);
+	return pending;
+}
+
 /* Work that is not delayed never stands at the gate. */
 static bool clock_queue(struct workqueue_struct *wq, struct work_struct *work)
 {
@@ -251,6 +264,8 @@ static void world_advance_ms(struct kunit *test, unsigned int ms)
 #define mod_delayed_work(wq, work, delay)	clock_mod_work(wq, work, delay)
 #define queue_delayed_work(wq, work, delay)	clock_queue_work(wq, work, delay)
 #define cancel_delayed_work_sync(work)		clock_cancel_work(work)
+#undef delayed_work_pending
+#define delayed_work_pending(work)		clock_work_pending(work)
 #define queue_work(wq, work)			clock_queue(wq, work)
 
 #endif /* RMP_PEER_CLOCK_H */
