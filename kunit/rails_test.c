@@ -727,6 +727,104 @@ static void test_no_tokens(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Somebody who knocks and waits; at rail 0. */
+struct knocker {
+	struct caller c;
+	u8 qp;
+	u8 token[RMP_WIRE_TOKEN];
+};
+
+static struct knocker knockers[RMP_DYING_MAX];
+
+static int call_knock(struct caller *c)
+{
+	const struct knocker *k = container_of(c, struct knocker, c);
+	struct world_request *r = kzalloc(sizeof(*r), GFP_KERNEL);
+	int result;
+
+	if (!r)
+		return -1;
+	r->cm.src = address(1);
+	r->cm.req.kind = RMP_WIRE_DATA;
+	r->cm.req.qp = k->qp;
+	uuid_of(r->cm.req.uuid, 1);
+	memcpy(r->cm.req.token, k->token, RMP_WIRE_TOKEN);
+	r->result = -1;
+	rmp_session_incoming(&r->cm);
+	result = r->result;
+	kfree(r);
+	return result;
+}
+
+/* With the first tokens of @m; they stand at the gate then. */
+static void knock_held(struct kunit *test, const struct rmp_msg_rail_tokens *m, u32 nr)
+{
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, m->status, 0);
+	KUNIT_ASSERT_GE(test, m->nr, nr);
+	atomic_set(&world.accepts, 0);
+	WRITE_ONCE(world.hold_accept, true);
+	for (i = 0; i < nr; i++) {
+		struct knocker *k = &knockers[i];
+
+		memset(k, 0, sizeof(*k));
+		k->c.call = call_knock;
+		k->qp = i;
+		memcpy(k->token, m->token[i], sizeof(k->token));
+		caller_start(test, &k->c);
+	}
+	until(test, atomic_read(&world.accepts) == nr);
+}
+
+/* Those that it does not let come up count as well. */
+static void test_no_tokens_meanwhile(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+	u32 i;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	knock_held(test, &msg.rail_tokens, RMP_DYING_MAX);
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	open_gate();
+	for (i = 0; i < RMP_DYING_MAX; i++)
+		KUNIT_EXPECT_EQ(test, caller_end(test, &knockers[i].c), 0);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), RMP_DYING_MAX);
+	/* What is up does not. */
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
+	check_peer(test, peer);
+}
+
+/* One that is just being let in on a device that goes: the peer may use it already. */
+static void test_device_goes_meanwhile(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_device *dev = world.dev[1];
+	static struct rmp_msg msg;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 0, 5, 1, 1, &msg);
+	knock_held(test, &msg.rail_tokens, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 1);
+	WRITE_ONCE(dev->going, true);
+	world.dev[1] = NULL;
+	rmp_peer_device_removed(dev);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &knockers[0].c), RMP_REJECT_RESOURCES);
+	open_gate();
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	rmp_device_put(dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&dev->released, 20 * HZ));
+	kfree(dev);
+	check_peer(test, peer);
+}
+
 static void test_request_refused(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
@@ -790,6 +888,8 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_tokens),
 	KUNIT_CASE(test_tokens_anew),
 	KUNIT_CASE(test_no_tokens),
+	KUNIT_CASE(test_no_tokens_meanwhile),
+	KUNIT_CASE(test_device_goes_meanwhile),
 	KUNIT_CASE(test_request_refused),
 	KUNIT_CASE(test_wrong_side),
 	{}
