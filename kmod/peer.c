@@ -121,10 +121,17 @@ static void peer_close(struct rmp_peer *peer)
 	rmp_peer_kick(peer);
 }
 
-/* Returns when the worker has run from its begin to its end. flush_delayed_work()
- * would not do: while somebody else kicks, the work item is in no queue for a
- * moment, and there seems to be nothing to wait for.
+/* Returns when the worker, which was kicked, has run from its begin to its end, after
+ * @begun was read in peer->begun. flush_delayed_work() would not do: while somebody else
+ * kicks, the work item is in no queue for a moment, and there seems to be nothing to wait
+ * for.
  */
+static void peer_has_run(struct rmp_peer *peer, u32 begun)
+{
+	/* Pairs with the release at the end of the worker. */
+	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
+}
+
 static void peer_run(struct rmp_peer *peer)
 {
 	u32 begun;
@@ -133,8 +140,7 @@ static void peer_run(struct rmp_peer *peer)
 	begun = peer->begun;
 	mutex_unlock(&peer->lock);
 	rmp_peer_kick(peer);
-	/* Pairs with the release at the end of the worker. */
-	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
+	peer_has_run(peer, begun);
 }
 
 /* When that is done, give the table's reference back. */
@@ -592,7 +598,8 @@ void rmp_peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
 
 /* ------------------------------------------------------------ device events */
 
-static int peer_device_removed(struct rmp_peer *peer, void *arg)
+/* Has its worker let go of the device. */
+static int peer_leave_device(struct rmp_peer *peer, void *arg)
 {
 	struct rmp_device *dev = arg;
 	struct rmp_session *s;
@@ -615,17 +622,36 @@ static int peer_device_removed(struct rmp_peer *peer, void *arg)
 	/* Whatever the worker connects just now: do not wait for it. */
 	if (flush && peer->connecting)
 		rmp_conn_abort(peer->connecting);
+	peer->leaving = flush;
+	peer->leaving_since = peer->begun;
 	mutex_unlock(&peer->lock);
 	if (flush)
-		peer_run(peer);
+		rmp_peer_kick(peer);
+	return 0;
+}
+
+static int peer_left_device(struct rmp_peer *peer, void *arg)
+{
+	bool flush;
+	u32 since;
+
+	mutex_lock(&peer->lock);
+	flush = peer->leaving;
+	since = peer->leaving_since;
+	peer->leaving = false;
+	mutex_unlock(&peer->lock);
+	if (flush)
+		peer_has_run(peer, since);
 	/* Those that it took down, and those of rails that went before. */
-	rmp_dying_wait(peer, dev);
+	rmp_dying_wait(peer, arg);
 	return 0;
 }
 
 void rmp_peer_device_removed(struct rmp_device *dev)
 {
-	rmp_peer_walk("", peer_device_removed, dev);
+	/* All at once, then one after the other: each may take long. */
+	rmp_peer_walk("", peer_leave_device, dev);
+	rmp_peer_walk("", peer_left_device, dev);
 }
 
 static int peer_device_changed(struct rmp_peer *peer, void *arg)

@@ -105,6 +105,8 @@ struct rmp_session {
  * @seen: jiffies when it last was connected, or asked to be
  * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
  *	@wait
+ * @leaving: a device that is removed waits for the worker, a run of it after that with
+ *	number @leaving_since; under @lock. One is removed at a time
  * @closing: off the table: sees to the end; then @closed
  * @dying: rails (&struct rmp_rail) with queue pairs that are being destroyed or let in,
  *	those that left the session's table as well; under @dying_lock. When there is no
@@ -140,6 +142,8 @@ struct rmp_peer {
 	struct delayed_work work;	/* only the last put cancels it */
 	u32 begun;
 	u32 ended;
+	bool leaving;
+	u32 leaving_since;
 	struct work_struct closing;
 	struct completion closed;
 	struct work_struct free_work;

@@ -538,6 +538,37 @@ static void test_device_goes_slowly(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* No peer has to wait for what is being destroyed of another. */
+static void test_device_goes_at_once(struct kunit *test)
+{
+	struct rmp_peer *b = peer_make(test, "b", 1), *c = peer_make(test, "c", 2);
+	struct caller caller = { .call = call_device_removed };
+
+	go_ready(test, b, 2);
+	uuid_of(world.uuid, 2);
+	go_ready(test, c, 2);
+	clock_nobody_dies = true;
+	removed_dev = world.dev[1];
+	WRITE_ONCE(removed_dev->going, true);
+	world.dev[1] = NULL;
+	caller_start(test, &caller);
+	until(test, !rail_of(b, 1) && !rail_of(c, 1));
+	KUNIT_EXPECT_TRUE(test, caller_waits(&caller));
+	KUNIT_EXPECT_EQ(test, qps_up(b), 2);
+	KUNIT_EXPECT_EQ(test, qps_up(c), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	KUNIT_EXPECT_EQ(test, caller_end(test, &caller), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 4);
+	world_settle(test);
+	rmp_device_put(removed_dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
+							    20 * HZ));
+	kfree(removed_dev);
+	check_peer(test, b);
+	check_peer(test, c);
+}
+
 /* Another address, or less room for a packet: the old rail would lead astray. */
 static void test_device_changes(struct kunit *test)
 {
@@ -883,6 +914,7 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_too_many_dying),
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_goes_slowly),
+	KUNIT_CASE(test_device_goes_at_once),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_tokens),
