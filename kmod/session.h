@@ -107,7 +107,8 @@ struct rmp_session {
  *	@wait
  * @leaving: a device that is removed waits for the worker, a run of it after that with
  *	number @leaving_since; under @lock. One is removed at a time
- * @closing: off the table: sees to the end; then @closed
+ * @closing: off the table: sees to the end; then @closed. Meanwhile @closing_node is in a
+ *	list of peer.c
  * @dying: rails (&struct rmp_rail) with queue pairs that are being destroyed or let in,
  *	those that left the session's table as well; under @dying_lock. When there is no
  *	session, none
@@ -145,6 +146,7 @@ struct rmp_peer {
 	bool leaving;
 	u32 leaving_since;
 	struct work_struct closing;
+	struct list_head closing_node;
 	struct completion closed;
 	struct work_struct free_work;
 

@@ -569,6 +569,50 @@ static void test_device_goes_at_once(struct kunit *test)
 	check_peer(test, c);
 }
 
+static int call_del(struct caller *c)
+{
+	return rmp_peer_del("b");
+}
+
+static int call_device_removed_by_then(struct caller *c)
+{
+	rmp_peer_device_removed(removed_dev);
+	return atomic_read(&world.destroyed);
+}
+
+/* A peer that was deleted is in no table, but has queue pairs there until its end. */
+static void test_device_goes_after_peer(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct caller del = { .call = call_del };
+	struct caller c = { .call = call_device_removed_by_then };
+	u32 refs;
+
+	go_ready(test, peer, 2);
+	clock_nobody_dies = true;
+	atomic_set(&world.kicks, 0);
+	caller_start(test, &del);
+	until(test, drained(peer));
+	removed_dev = world.dev[1];
+	WRITE_ONCE(removed_dev->going, true);
+	world.dev[1] = NULL;
+	refs = kref_read(&peer->ref);
+	caller_start(test, &c);
+	/* It has one while it waits. */
+	until(test, !caller_waits(&c) || kref_read(&peer->ref) > refs);
+	KUNIT_EXPECT_TRUE(test, caller_waits(&c));
+	KUNIT_EXPECT_TRUE(test, caller_waits(&del));
+	open_gate();
+	KUNIT_EXPECT_EQ(test, caller_end(test, &c), 4);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &del), 0);
+	world_settle(test);
+	rmp_device_put(removed_dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
+							    20 * HZ));
+	kfree(removed_dev);
+	check_peer(test, peer);
+}
+
 /* Another address, or less room for a packet: the old rail would lead astray. */
 static void test_device_changes(struct kunit *test)
 {
@@ -915,6 +959,7 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_goes_slowly),
 	KUNIT_CASE(test_device_goes_at_once),
+	KUNIT_CASE(test_device_goes_after_peer),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_tokens),
