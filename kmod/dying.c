@@ -13,7 +13,9 @@
  *
  * A peer can make queue pairs die as often as it likes. As long as RMP_DYING_MAX in one
  * place, which is the index of a rail, are being destroyed, no others are begun there: we do
- * not connect, and give no tokens.
+ * not connect, and give no tokens. One that is being let in counts as well, from its token
+ * to where it is in use or being destroyed: else a peer that lets many of these stand could
+ * have new tokens meanwhile; and who waits for a device, or for all, would miss it.
  *
  * Locking: peer->dying_lock, a leaf, guards the list of rails and how many each has.
  *
@@ -41,6 +43,30 @@ static u32 dying_in_place(const struct rmp_peer *peer, u32 index)
 	return nr;
 }
 
+static void dying_more(struct rmp_rail *rail)
+{
+	struct rmp_peer *peer = rail->peer;
+
+	spin_lock(&peer->dying_lock);
+	if (!rail->dying++)
+		list_add_tail(&rail->dying_node, &peer->dying);
+	spin_unlock(&peer->dying_lock);
+}
+
+/* True if there were as many in its place as there may be. */
+static bool dying_less(struct rmp_rail *rail)
+{
+	struct rmp_peer *peer = rail->peer;
+	bool full;
+
+	spin_lock(&peer->dying_lock);
+	full = dying_in_place(peer, rail->index) >= RMP_DYING_MAX;
+	if (!--rail->dying)
+		list_del(&rail->dying_node);
+	spin_unlock(&peer->dying_lock);
+	return full;
+}
+
 static void dying_work(struct work_struct *work)
 {
 	struct rmp_conn *conn = container_of(work, struct rmp_conn, dying);
@@ -50,11 +76,7 @@ static void dying_work(struct work_struct *work)
 
 	/* @work goes with it. */
 	rmp_peer_ops->qp_destroy(conn);
-	spin_lock(&peer->dying_lock);
-	full = dying_in_place(peer, rail->index) >= RMP_DYING_MAX;
-	if (!--rail->dying)
-		list_del(&rail->dying_node);
-	spin_unlock(&peer->dying_lock);
+	full = dying_less(rail);
 	rmp_rail_put(rail);
 	wake_up_all(&peer->wait);
 	/* Its worker may have left the place as it was. */
@@ -71,11 +93,22 @@ void rmp_dying_add(struct rmp_rail *rail, struct rmp_conn *conn)
 	rmp_rail_hold(rail);
 	conn->dying_of = rail;
 	INIT_WORK(&conn->dying, dying_work);
-	spin_lock(&peer->dying_lock);
-	if (!rail->dying++)
-		list_add_tail(&rail->dying_node, &peer->dying);
-	spin_unlock(&peer->dying_lock);
+	dying_more(rail);
 	queue_work(rmp_dying_wq, &conn->dying);
+}
+
+void rmp_dying_let_in(struct rmp_rail *rail)
+{
+	dying_more(rail);
+}
+
+void rmp_dying_was_let_in(struct rmp_rail *rail)
+{
+	struct rmp_peer *peer = rail->peer;
+
+	/* The other side asks again by itself: nobody is kicked. */
+	dying_less(rail);
+	wake_up_all(&peer->wait);
 }
 
 bool rmp_dying_full(struct rmp_peer *peer, u32 index)

@@ -6,7 +6,9 @@
  * Locking: rmp_peers_lock (mutex) guards the list, which is kept in order of
  * name; what is in a peer is guarded as session.h says. A peer leaves the list
  * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and let its worker
- * tear the session down, or in rmp_peer_reclaim(), by its worker.
+ * tear the session down, or in rmp_peer_reclaim(), by its worker. Until that of one that
+ * was deleted is torn down, it is in rmp_peers_closing, under the same lock, since the
+ * removal of a device has to wait for it as well.
  *
  * Lifetime: the table has one reference, a session one, each remote segment
  * one, and callers of the find functions theirs. The flow of the data rooms is
@@ -26,6 +28,7 @@ const struct rmp_peer_ops *rmp_peer_ops;
 
 static DEFINE_MUTEX(rmp_peers_lock);
 static LIST_HEAD(rmp_peers);
+static LIST_HEAD(rmp_peers_closing);
 static u32 rmp_nr_peers;
 static u32 rmp_nr_dynamic;
 static bool rmp_peers_closed;
@@ -121,10 +124,17 @@ static void peer_close(struct rmp_peer *peer)
 	rmp_peer_kick(peer);
 }
 
-/* Returns when the worker has run from its begin to its end. flush_delayed_work()
- * would not do: while somebody else kicks, the work item is in no queue for a
- * moment, and there seems to be nothing to wait for.
+/* Returns when the worker, which was kicked, has run from its begin to its end, after
+ * @begun was read in peer->begun. flush_delayed_work() would not do: while somebody else
+ * kicks, the work item is in no queue for a moment, and there seems to be nothing to wait
+ * for.
  */
+static void peer_has_run(struct rmp_peer *peer, u32 begun)
+{
+	/* Pairs with the release at the end of the worker. */
+	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
+}
+
 static void peer_run(struct rmp_peer *peer)
 {
 	u32 begun;
@@ -133,8 +143,7 @@ static void peer_run(struct rmp_peer *peer)
 	begun = peer->begun;
 	mutex_unlock(&peer->lock);
 	rmp_peer_kick(peer);
-	/* Pairs with the release at the end of the worker. */
-	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
+	peer_has_run(peer, begun);
 }
 
 /* When that is done, give the table's reference back. */
@@ -143,6 +152,9 @@ static void peer_closing_work(struct work_struct *work)
 	struct rmp_peer *peer = container_of(work, struct rmp_peer, closing);
 
 	peer_run(peer);
+	mutex_lock(&rmp_peers_lock);
+	list_del_init(&peer->closing_node);
+	mutex_unlock(&rmp_peers_lock);
 	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
 	complete_all(&peer->closed);
 	rmp_peer_put(peer);
@@ -175,6 +187,7 @@ static struct rmp_peer *peer_alloc(const char *name,
 	INIT_LIST_HEAD(&peer->rsegs);
 	INIT_DELAYED_WORK(&peer->work, rmp_session_worker);
 	INIT_WORK(&peer->closing, peer_closing_work);
+	INIT_LIST_HEAD(&peer->closing_node);
 	init_completion(&peer->closed);
 	INIT_WORK(&peer->free_work, peer_free_work);
 	peer->next_try = jiffies;
@@ -269,6 +282,7 @@ int rmp_peer_del(const char *name)
 		if (!strcmp(peer->name, name)) {
 			found = peer;
 			peer_take(peer);
+			list_add_tail(&peer->closing_node, &rmp_peers_closing);
 			break;
 		}
 	}
@@ -592,7 +606,8 @@ void rmp_peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
 
 /* ------------------------------------------------------------ device events */
 
-static int peer_device_removed(struct rmp_peer *peer, void *arg)
+/* Has its worker let go of the device. */
+static int peer_leave_device(struct rmp_peer *peer, void *arg)
 {
 	struct rmp_device *dev = arg;
 	struct rmp_session *s;
@@ -615,17 +630,56 @@ static int peer_device_removed(struct rmp_peer *peer, void *arg)
 	/* Whatever the worker connects just now: do not wait for it. */
 	if (flush && peer->connecting)
 		rmp_conn_abort(peer->connecting);
+	peer->leaving = flush;
+	peer->leaving_since = peer->begun;
 	mutex_unlock(&peer->lock);
 	if (flush)
-		peer_run(peer);
-	/* Those that it took down, and those of rails that went before. */
-	rmp_dying_wait(peer, dev);
+		rmp_peer_kick(peer);
 	return 0;
+}
+
+static int peer_left_device(struct rmp_peer *peer, void *arg)
+{
+	bool flush;
+	u32 since;
+
+	mutex_lock(&peer->lock);
+	flush = peer->leaving;
+	since = peer->leaving_since;
+	peer->leaving = false;
+	mutex_unlock(&peer->lock);
+	if (flush)
+		peer_has_run(peer, since);
+	/* Those that it took down, and those of rails that went before. */
+	rmp_dying_wait(peer, arg);
+	return 0;
+}
+
+/* Those that were deleted may have queue pairs on any device until their end. */
+static void peers_wait_closing(void)
+{
+	struct rmp_peer *peer;
+
+	do {
+		mutex_lock(&rmp_peers_lock);
+		peer = list_first_entry_or_null(&rmp_peers_closing,
+						struct rmp_peer, closing_node);
+		if (peer)
+			rmp_peer_hold(peer);
+		mutex_unlock(&rmp_peers_lock);
+		if (peer) {
+			wait_for_completion(&peer->closed);
+			rmp_peer_put(peer);
+		}
+	} while (peer);
 }
 
 void rmp_peer_device_removed(struct rmp_device *dev)
 {
-	rmp_peer_walk("", peer_device_removed, dev);
+	/* All at once, then one after the other: each may take long. */
+	rmp_peer_walk("", peer_leave_device, dev);
+	rmp_peer_walk("", peer_left_device, dev);
+	peers_wait_closing();
 }
 
 static int peer_device_changed(struct rmp_peer *peer, void *arg)

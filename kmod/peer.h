@@ -59,7 +59,7 @@ struct rmp_rail {
 	unsigned long backoff;
 	u32 tokens;
 	u8 token[RMP_QPS_MAX][RMP_WIRE_TOKEN];
-	/* of dying.c, under the peer's dying_lock: queue pairs that are being destroyed */
+	/* of dying.c, under the peer's dying_lock: queue pairs being destroyed or let in */
 	u32 dying;
 	struct list_head dying_node;
 };

@@ -440,6 +440,7 @@ void rmp_rails_request(struct rmp_session *s,
 /* A queue pair that is being let in, of whoever does. */
 struct rail_accepting {
 	struct list_head node;
+	struct rmp_rail *rail;
 	struct rmp_conn *conn;
 };
 
@@ -463,6 +464,8 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 	if (rail) {
 		rail->tokens &= ~BIT(req->qp);
 		rmp_rail_hold(rail);
+		rmp_dying_let_in(rail);
+		a->rail = rail;
 		list_add(&a->node, &s->accepting);
 	}
 	mutex_unlock(&peer->lock);
@@ -496,7 +499,7 @@ static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
 	mutex_lock(&peer->lock);
 	rmp_fence_watch(s, rail->index, conn);
 	a->conn = conn;
-	if (s->closing || s->cutting)
+	if (s->closing || s->cutting || rail->going)
 		rmp_conn_abort(conn);
 	mutex_unlock(&peer->lock);
 	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
@@ -532,8 +535,8 @@ void rmp_rails_incoming(struct rmp_cm_request *req)
 	mutex_lock(&peer->lock);
 	list_del(&a.node);
 	mutex_unlock(&peer->lock);
-	/* Who ends all of them waits for this one. */
-	wake_up_all(&peer->wait);
+	/* Who ends all of them, or those on a device, waits for this one. */
+	rmp_dying_was_let_in(rail);
 	rmp_rail_put(rail);
 out:
 	if (s)
@@ -626,6 +629,7 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 {
+	struct rail_accepting *a;
 	bool found = false;
 	u32 i;
 
@@ -634,6 +638,11 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 			s->rails[i]->going = true;
 			found = true;
 		}
+	}
+	/* The peer may have answered already, and write. */
+	list_for_each_entry(a, &s->accepting, node) {
+		if (a->conn && a->rail->dev == dev)
+			rmp_conn_abort(a->conn);
 	}
 	return found;
 }

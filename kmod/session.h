@@ -105,9 +105,13 @@ struct rmp_session {
  * @seen: jiffies when it last was connected, or asked to be
  * @begun: runs of the worker, under @lock; @ended: those that are over, which wakes
  *	@wait
- * @closing: off the table: sees to the end; then @closed
- * @dying: rails (&struct rmp_rail) with queue pairs that are being destroyed, those that
- *	left the session's table as well; under @dying_lock. When there is no session, none
+ * @leaving: a device that is removed waits for the worker, a run of it after that with
+ *	number @leaving_since; under @lock. One is removed at a time
+ * @closing: off the table: sees to the end; then @closed. Meanwhile @closing_node is in a
+ *	list of peer.c
+ * @dying: rails (&struct rmp_rail) with queue pairs that are being destroyed or let in,
+ *	those that left the session's table as well; under @dying_lock. When there is no
+ *	session, none
  */
 struct rmp_peer {
 	struct kref ref;
@@ -139,7 +143,10 @@ struct rmp_peer {
 	struct delayed_work work;	/* only the last put cancels it */
 	u32 begun;
 	u32 ended;
+	bool leaving;
+	u32 leaving_since;
 	struct work_struct closing;
+	struct list_head closing_node;
 	struct completion closed;
 	struct work_struct free_work;
 
@@ -242,8 +249,8 @@ void rmp_fence_drain(struct rmp_session *s, struct rmp_conn *conn);
 /* The peer asked. */
 void rmp_fence_asked(struct rmp_session *s, const struct rmp_msg_qp_fence *m);
 
-/* dying.c. While so many queue pairs are being destroyed in one place, no others are begun
- * there: as many as there may be in use.
+/* dying.c. While so many queue pairs are being destroyed, or let in, in one place, no others
+ * are begun there: as many as there may be in use.
  */
 #define RMP_DYING_MAX		RMP_QPS_MAX
 int rmp_dying_init(void);
@@ -253,12 +260,18 @@ void rmp_dying_exit(void);
  * not use it any more. By whoever has a reference of the rail.
  */
 void rmp_dying_add(struct rmp_rail *rail, struct rmp_conn *conn);
+/* One is being let in on @rail, which counts as if it was being destroyed; and it is not any
+ * more: it is in use, or was handed over by rmp_dying_add(). By whoever has references of
+ * the rail and of the peer.
+ */
+void rmp_dying_let_in(struct rmp_rail *rail);
+void rmp_dying_was_let_in(struct rmp_rail *rail);
 /* No more may be made for the rail with that index now. The worker is kicked when there
  * may.
  */
 bool rmp_dying_full(struct rmp_peer *peer, u32 index);
-/* Waits until there are none on @dev, or none at all when that is NULL: by whoever sees to it
- * that no new ones come.
+/* Waits until there are none on @dev, or none at all when that is NULL, those being let in
+ * included: by whoever sees to it that no new ones come.
  */
 void rmp_dying_wait(struct rmp_peer *peer, const struct rmp_device *dev);
 

@@ -538,6 +538,81 @@ static void test_device_goes_slowly(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* No peer has to wait for what is being destroyed of another. */
+static void test_device_goes_at_once(struct kunit *test)
+{
+	struct rmp_peer *b = peer_make(test, "b", 1), *c = peer_make(test, "c", 2);
+	struct caller caller = { .call = call_device_removed };
+
+	go_ready(test, b, 2);
+	uuid_of(world.uuid, 2);
+	go_ready(test, c, 2);
+	clock_nobody_dies = true;
+	removed_dev = world.dev[1];
+	WRITE_ONCE(removed_dev->going, true);
+	world.dev[1] = NULL;
+	caller_start(test, &caller);
+	until(test, !rail_of(b, 1) && !rail_of(c, 1));
+	KUNIT_EXPECT_TRUE(test, caller_waits(&caller));
+	KUNIT_EXPECT_EQ(test, qps_up(b), 2);
+	KUNIT_EXPECT_EQ(test, qps_up(c), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 0);
+	open_gate();
+	KUNIT_EXPECT_EQ(test, caller_end(test, &caller), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 4);
+	world_settle(test);
+	rmp_device_put(removed_dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
+							    20 * HZ));
+	kfree(removed_dev);
+	check_peer(test, b);
+	check_peer(test, c);
+}
+
+static int call_del(struct caller *c)
+{
+	return rmp_peer_del("b");
+}
+
+static int call_device_removed_by_then(struct caller *c)
+{
+	rmp_peer_device_removed(removed_dev);
+	return atomic_read(&world.destroyed);
+}
+
+/* A peer that was deleted is in no table, but has queue pairs there until its end. */
+static void test_device_goes_after_peer(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct caller del = { .call = call_del };
+	struct caller c = { .call = call_device_removed_by_then };
+	u32 refs;
+
+	go_ready(test, peer, 2);
+	clock_nobody_dies = true;
+	atomic_set(&world.kicks, 0);
+	caller_start(test, &del);
+	until(test, drained(peer));
+	removed_dev = world.dev[1];
+	WRITE_ONCE(removed_dev->going, true);
+	world.dev[1] = NULL;
+	refs = kref_read(&peer->ref);
+	caller_start(test, &c);
+	/* It has one while it waits. */
+	until(test, !caller_waits(&c) || kref_read(&peer->ref) > refs);
+	KUNIT_EXPECT_TRUE(test, caller_waits(&c));
+	KUNIT_EXPECT_TRUE(test, caller_waits(&del));
+	open_gate();
+	KUNIT_EXPECT_EQ(test, caller_end(test, &c), 4);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &del), 0);
+	world_settle(test);
+	rmp_device_put(removed_dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
+							    20 * HZ));
+	kfree(removed_dev);
+	check_peer(test, peer);
+}
+
 /* Another address, or less room for a packet: the old rail would lead astray. */
 static void test_device_changes(struct kunit *test)
 {
@@ -727,6 +802,104 @@ static void test_no_tokens(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Somebody who knocks and waits; at rail 0. */
+struct knocker {
+	struct caller c;
+	u8 qp;
+	u8 token[RMP_WIRE_TOKEN];
+};
+
+static struct knocker knockers[RMP_DYING_MAX];
+
+static int call_knock(struct caller *c)
+{
+	const struct knocker *k = container_of(c, struct knocker, c);
+	struct world_request *r = kzalloc(sizeof(*r), GFP_KERNEL);
+	int result;
+
+	if (!r)
+		return -1;
+	r->cm.src = address(1);
+	r->cm.req.kind = RMP_WIRE_DATA;
+	r->cm.req.qp = k->qp;
+	uuid_of(r->cm.req.uuid, 1);
+	memcpy(r->cm.req.token, k->token, RMP_WIRE_TOKEN);
+	r->result = -1;
+	rmp_session_incoming(&r->cm);
+	result = r->result;
+	kfree(r);
+	return result;
+}
+
+/* With the first tokens of @m; they stand at the gate then. */
+static void knock_held(struct kunit *test, const struct rmp_msg_rail_tokens *m, u32 nr)
+{
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, m->status, 0);
+	KUNIT_ASSERT_GE(test, m->nr, nr);
+	atomic_set(&world.accepts, 0);
+	WRITE_ONCE(world.hold_accept, true);
+	for (i = 0; i < nr; i++) {
+		struct knocker *k = &knockers[i];
+
+		memset(k, 0, sizeof(*k));
+		k->c.call = call_knock;
+		k->qp = i;
+		memcpy(k->token, m->token[i], sizeof(k->token));
+		caller_start(test, &k->c);
+	}
+	until(test, atomic_read(&world.accepts) == nr);
+}
+
+/* Those that it does not let come up count as well. */
+static void test_no_tokens_meanwhile(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+	u32 i;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	knock_held(test, &msg.rail_tokens, RMP_DYING_MAX);
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
+	open_gate();
+	for (i = 0; i < RMP_DYING_MAX; i++)
+		KUNIT_EXPECT_EQ(test, caller_end(test, &knockers[i].c), 0);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), RMP_DYING_MAX);
+	/* What is up does not. */
+	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
+	check_peer(test, peer);
+}
+
+/* One that is just being let in on a device that goes: the peer may use it already. */
+static void test_device_goes_meanwhile(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_device *dev = world.dev[1];
+	static struct rmp_msg msg;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 0, 5, 1, 1, &msg);
+	knock_held(test, &msg.rail_tokens, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 1);
+	WRITE_ONCE(dev->going, true);
+	world.dev[1] = NULL;
+	rmp_peer_device_removed(dev);
+	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &knockers[0].c), RMP_REJECT_RESOURCES);
+	open_gate();
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+	rmp_device_put(dev);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&dev->released, 20 * HZ));
+	kfree(dev);
+	check_peer(test, peer);
+}
+
 static void test_request_refused(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
@@ -785,11 +958,15 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_too_many_dying),
 	KUNIT_CASE(test_device_goes),
 	KUNIT_CASE(test_device_goes_slowly),
+	KUNIT_CASE(test_device_goes_at_once),
+	KUNIT_CASE(test_device_goes_after_peer),
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_tokens),
 	KUNIT_CASE(test_tokens_anew),
 	KUNIT_CASE(test_no_tokens),
+	KUNIT_CASE(test_no_tokens_meanwhile),
+	KUNIT_CASE(test_device_goes_meanwhile),
 	KUNIT_CASE(test_request_refused),
 	KUNIT_CASE(test_wrong_side),
 	{}
