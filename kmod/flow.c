@@ -10,10 +10,11 @@
  * completion handler, which leaves what is too much for it to a work item.
  *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
- * parked, so that it does not stand before others. Whoever makes a way, or may
- * have made one, says so by rmp_flow_kick(): what is parked is then queued again. So is
- * a request whose keys the peer has replaced (renew.c), while slices of it are in flight
- * with the old ones: the last of these queues it again.
+ * parked, so that it does not stand before others; if none ever will reach it (route.c),
+ * it ends. Whoever makes a way, or may have made one, says so by rmp_flow_kick(): what
+ * is parked is then queued again. So is a request whose keys the peer has replaced
+ * (renew.c), while slices of it are in flight with the old ones: the last of these queues
+ * it again.
  *
  * What was on a queue pair that died comes back to its request in pieces
  * (repeat.c), and goes before the rest of it.
@@ -147,6 +148,14 @@ static u32 request_rails(struct rmp_flow *flow, const struct rmp_request *req,
 	return mask;
 }
 
+/* Where it goes on, in both regions: what dead queue pairs carried comes first. */
+static void request_next(const struct rmp_request *req, const struct rmp_piece *piece,
+			 u64 *local_pos, u64 *remote_pos)
+{
+	*local_pos = piece ? piece->pos : req->local_pos;
+	*remote_pos = req->remote_pos - (req->local_pos - *local_pos);
+}
+
 /* Cuts one slice of @req. False: no room, or no rail for it (@nowhere). */
 static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 			struct list_head *touched, bool *nowhere)
@@ -158,8 +167,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	struct rmp_slice *slice;
 	struct rmp_qp *qp;
 
-	local_pos = piece ? piece->pos : req->local_pos;
-	remote_pos = req->remote_pos - (req->local_pos - local_pos);
+	request_next(req, piece, &local_pos, &remote_pos);
 	left = piece ? piece->len : req->left;
 	/* Who finds out what became of it kicks us. */
 	if (!rmp_region_suspect(req->region))
@@ -167,6 +175,9 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	/* The other queue pairs of a rail seldom are better than the one that died. */
 	if (piece && mask & ~(1U << piece->rail))
 		mask &= ~(1U << piece->rail);
+	/* Else devices that have one more rail than others would carry more. */
+	if (mask & ~flow->extra)
+		mask &= ~flow->extra;
 	*nowhere = !mask;
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
@@ -224,6 +235,18 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	return true;
 }
 
+/* No rail reaches what is next of @req: it waits, or is over. */
+static void request_set_aside(struct rmp_request *req, struct list_head *done)
+{
+	u64 local_pos, remote_pos;
+
+	request_next(req, rmp_repeat_next(req), &local_pos, &remote_pos);
+	if (!rmp_route_none(req, local_pos, remote_pos))
+		list_move_tail(&req->queue, &req->flow->parked[req->prio]);
+	else if (rmp_flow_stop(req, -ENETUNREACH))
+		list_add_tail(&req->done_node, done);
+}
+
 /* Fills the queue pairs from one class. False: there is no room left. */
 static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			    struct list_head *touched, struct list_head *done)
@@ -251,7 +274,7 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 		} else if (!request_cut(flow, req, touched, &nowhere)) {
 			if (!nowhere)
 				return false;
-			list_move_tail(&req->queue, &flow->parked[class]);
+			request_set_aside(req, done);
 		}
 		--*budget;
 	}

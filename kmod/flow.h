@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the data rooms share: transfer.c (what users ask for), flow.c (the
- * queue to one peer), repeat.c (what is to be posted again), renew.c (with which keys)
- * and qp.c (posting).
+ * queue to one peer), route.c (what no rail reaches), repeat.c (what is to be posted
+ * again), renew.c (with which keys) and qp.c (posting).
  */
 #ifndef RMP_FLOW_H
 #define RMP_FLOW_H
@@ -97,6 +97,7 @@ struct rmp_request {
  * @next_hold: number of the last one made
  * @nr_pieces: of all requests
  * @sched: rails and queue pairs that are up
+ * @extra: of the rails, by index, those for what no other reaches
  * @next_deadline: the earliest, or later
  * @sweep: ends what is overdue or cannot go on
  * @turns: goes on with turns that became too many for one context
@@ -113,6 +114,7 @@ struct rmp_flow {
 	u32 nr_pieces;
 	struct rmp_sched sched;
 	struct rmp_sched_rail rails[RMP_SCHED_RAILS];
+	u32 extra;
 	unsigned long next_deadline;
 	struct delayed_work sweep;
 	struct work_struct turns;
@@ -197,6 +199,10 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status);
 bool rmp_flow_idle(struct rmp_request *req);
 /* Likewise: why it cannot go on, or 0. */
 s32 rmp_flow_blocked(const struct rmp_request *req);
+/* route.c, likewise: no rail that is up reaches what is next of it, and as far as is known none
+ * ever will. Else it is to wait.
+ */
+bool rmp_route_none(const struct rmp_request *req, u64 local_pos, u64 remote_pos);
 /* renew.c, likewise. Where the peer has replaced the keys of its region, a request goes over
  * to what has the new ones. To the peer this means that nothing is in flight with the old
  * ones, so not before its slices have ended: false until then. What a dead queue pair carried

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which device of the peer each of ours gets a rail to: one in the same subnet,
- * if there is any, else by order; each of either side once. By the worker of the
- * initiator, under peer->lock; keeps nothing.
+ * if there is any, else by order; each of either side once. Rails that are needed besides
+ * (ways.c) are not counted. By the worker of the initiator, under peer->lock; keeps
+ * nothing.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -59,13 +60,14 @@ static bool same_subnet(const char *netdev, const struct rmp_wire_device *w)
 	return same;
 }
 
-/* peer->lock held: does a rail use this device of the peer? */
+/* peer->lock held: does the rail of another device use this one of the peer? */
 static bool remote_in_use(struct rmp_session *s, u32 remote_dev)
 {
 	u32 i;
 
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		if (s->rails[i] && s->rails[i]->remote_dev == remote_dev)
+		if (s->rails[i] && !s->rails[i]->extra &&
+		    s->rails[i]->remote_dev == remote_dev)
 			return true;
 	}
 	return false;
@@ -84,7 +86,7 @@ static bool rails_pair(struct rmp_session *s, bool by_subnet)
 		int ret;
 
 		cond_resched();
-		if (s->rails[i])
+		if (s->rails[i] && !s->rails[i]->extra)
 			continue;
 		dev = rmp_device_get(i);
 		if (!dev)
@@ -102,6 +104,11 @@ static bool rails_pair(struct rmp_session *s, bool by_subnet)
 				continue;
 			if (remote_in_use(s, w->index))
 				continue;
+			/* Its place is taken: that one is made again elsewhere. */
+			if (s->rails[i]) {
+				s->rails[i]->going = true;
+				return false;
+			}
 			if (!rmp_rail_create(s, i, i, w, rmp_qps))
 				return false;
 			break;
@@ -113,4 +120,32 @@ static bool rails_pair(struct rmp_session *s, bool by_subnet)
 bool rmp_rails_pair(struct rmp_session *s)
 {
 	return rails_pair(s, true) && rails_pair(s, false);
+}
+
+int rmp_rails_join(struct rmp_session *s, u32 local, u32 remote)
+{
+	const struct rmp_wire_device *w = rmp_rails_remote(s, remote);
+	struct rmp_device *dev;
+	struct rmp_port port;
+	u32 i;
+	int ret;
+
+	dev = rmp_device_get(local);
+	if (!dev)
+		return -ENODEV;
+	ret = rmp_device_usable_port(dev, &port);
+	rmp_device_put(dev);
+	/* Its link, or its address, may come yet. */
+	if (ret || !port.addr.ss_family || !w)
+		return -EAGAIN;
+	if (wire_family(w) != port.addr.ss_family)
+		return -EAFNOSUPPORT;
+	/* From the end, where devices seldom have their first one; never in the place
+	 * of its own device, by which the peer knows the first one.
+	 */
+	for (i = RMP_RAILS_MAX; i--;) {
+		if (i != local && !s->rails[i])
+			return rmp_rail_create(s, i, local, w, rmp_qps) ? 0 : -ENOMEM;
+	}
+	return -ENOSPC;
 }

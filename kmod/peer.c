@@ -182,6 +182,7 @@ static struct rmp_peer *peer_alloc(const char *name,
 	mutex_init(&peer->lock);
 	mutex_init(&peer->rseg_lock);
 	spin_lock_init(&peer->dying_lock);
+	spin_lock_init(&peer->ways.lock);
 	init_waitqueue_head(&peer->wait);
 	INIT_LIST_HEAD(&peer->dying);
 	INIT_LIST_HEAD(&peer->rsegs);

@@ -23,6 +23,8 @@ struct rmp_session;
  * @remote_dev: index of the device at the peer, for keys
  * @local: IP address of the local port
  * @remote: IP address of the remote port
+ * @extra: made since memory is on these devices alone (ways.c): for others, it is only
+ *	used when no other rail is up
  * @speed_mbps: of the slower side
  * @nr_qps: how many there are to be
  * @conns: queue pairs; entries are set and cleared by peer.c only
@@ -43,6 +45,7 @@ struct rmp_rail {
 	u32 remote_dev;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
+	bool extra;
 	u32 speed_mbps;
 	u32 nr_qps;
 	struct rmp_conn *conns[RMP_QPS_MAX];
@@ -54,6 +57,9 @@ struct rmp_rail {
 	/* of rails.c, under the peer's lock */
 	struct kref ref;
 	bool going;
+	bool was_up;
+	u32 failures;
+	int error;
 	bool requested;
 	unsigned long next_try;
 	unsigned long backoff;
@@ -102,6 +108,11 @@ struct rmp_peer_ops {
  * destroyed and made anew.
  */
 void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn);
+/* Likewise: some bytes are on the devices in the mask @local here and on those in @remote at the
+ * peer, and no rail that is up is between these. True: one may come up, or is made now, and
+ * the flow is kicked when there is news; false: there can be none, as far as is known.
+ */
+bool rmp_peer_way(struct rmp_peer *peer, u32 local, u32 remote);
 
 int rmp_peer_init(const struct rmp_peer_ops *ops);
 /* Says good-bye to all peers and closes everything. */

@@ -279,6 +279,10 @@ void rmp_qp_start(struct rmp_conn *conn)
 		r->speed = qp->rail->speed_mbps;
 		r->qps[qp->index] = &qp->s;
 		flow->sched.rails[qp->rail->index] = r;
+		if (qp->rail->extra)
+			flow->extra |= BIT(qp->rail->index);
+		else
+			flow->extra &= ~BIT(qp->rail->index);
 	}
 	spin_unlock_bh(&flow->lock);
 }

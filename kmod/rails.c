@@ -3,12 +3,12 @@
  * The data paths of a session.
  *
  * The initiator of a session pairs its devices with those the peer told
- * (pairing.c): one rail for each local device. It asks for tokens over the
- * control channel and connects each data queue pair with one. A token is 128
- * random bits, good for one queue pair of one rail, once; only who reads the
- * control channel knows it. When a queue pair fails, on either side, the worker
- * takes it down and tells the peer its number, whose worker does the same with the
- * other end (fence.c); and the initiator connects it anew. It is destroyed meanwhile
+ * (pairing.c): one rail for each local device, and those that somebody needs besides
+ * (ways.c). It asks for tokens over the control channel and connects each data queue
+ * pair with one. A token is 128 random bits, good for one queue pair of one rail, once;
+ * only who reads the control channel knows it. When a queue pair fails, on either side,
+ * the worker takes it down and tells the peer its number, whose worker does the same with
+ * the other end (fence.c); and the initiator connects it anew. It is destroyed meanwhile
  * (dying.c). A peer that does not let go of memory loses all of them (revoke.c), and all
  * tokens.
  *
@@ -60,8 +60,7 @@ void rmp_rail_put(struct rmp_rail *rail)
 	kref_put(&rail->ref, rail_release);
 }
 
-static const struct rmp_wire_device *remote_device(struct rmp_session *s,
-						   u32 index)
+const struct rmp_wire_device *rmp_rails_remote(const struct rmp_session *s, u32 index)
 {
 	u32 i;
 
@@ -72,8 +71,8 @@ static const struct rmp_wire_device *remote_device(struct rmp_session *s,
 	return NULL;
 }
 
-static void wire_to_addr(const struct rmp_wire_device *w, u16 port,
-			 struct sockaddr_storage *addr)
+void rmp_rails_address(const struct rmp_wire_device *w, u16 port,
+		       struct sockaddr_storage *addr)
 {
 	memset(addr, 0, sizeof(*addr));
 	if (w->family == 4) {
@@ -109,8 +108,10 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
 	rail->index = index;
 	rail->port_num = port.num;
 	rail->remote_dev = remote->index;
+	/* The place of the first one of each is the index of its device where it is made. */
+	rail->extra = index != (s->initiator ? local_dev : remote->index);
 	rail->local = port.addr;
-	wire_to_addr(remote, rmp_endpoint_port(&s->peer->addr), &rail->remote);
+	rmp_rails_address(remote, rmp_endpoint_port(&s->peer->addr), &rail->remote);
 	rail->speed_mbps = max_t(u32, 1, min_t(u64, port.speed_mbps,
 					       remote->speed_mbps));
 	rail->nr_qps = clamp_t(u32, nr_qps, 1, RMP_QPS_MAX);
@@ -186,6 +187,10 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
+		/* From now on it is waited for when it is down. */
+		if (!rail->was_up)
+			rmp_ways_up(peer, rail->dev->index, rail->remote_dev);
+		rail->was_up = true;
 		/* As soon as the lock is dropped, the worker may destroy it. */
 		rmp_peer_ops->qp_start(conn);
 		rails_update_state(s);
@@ -256,8 +261,10 @@ static void rails_drain(struct rmp_session *s)
 
 /* ---------------------------------------------------------------- initiator */
 
-static void rail_failed(struct rmp_rail *rail)
+static void rail_failed(struct rmp_rail *rail, int error)
 {
+	rail->failures++;
+	rail->error = error;
 	rail->backoff = clamp(rail->backoff * 2, RMP_RAIL_BACKOFF_MIN,
 			      RMP_RAIL_BACKOFF_MAX);
 	rail->next_try = jiffies + rail->backoff;
@@ -329,7 +336,7 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 	if (rail && rail->requested) {
 		rail->requested = false;
 		if (m->status || !m->nr) {
-			rail_failed(rail);
+			rail_failed(rail, -ECONNREFUSED);
 		} else {
 			rail->nr_qps = min_t(u32, rail->nr_qps, m->nr);
 			memcpy(rail->token, m->token, sizeof(rail->token));
@@ -351,6 +358,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	u32 qp, missing = 0, tokens;
 	bool ask = false;
 	long left;
+	int ret;
 
 	/* It is looked at again when there are less. */
 	if (rmp_dying_full(peer, rail->index))
@@ -362,7 +370,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	}
 	left = rail->next_try - jiffies;
 	if (rail->requested && left <= 0)
-		rail_failed(rail);	/* no answer in time */
+		rail_failed(rail, -ETIMEDOUT);	/* no answer */
 	tokens = rail->tokens & missing;
 	if (missing && !tokens && !rail->requested && left <= 0) {
 		rail->requested = true;
@@ -380,9 +388,10 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 		if (!(tokens & BIT(qp)))
 			continue;
 		tokens &= ~BIT(qp);
-		if (rail_connect_qp(s, rail, qp)) {
+		ret = rail_connect_qp(s, rail, qp);
+		if (ret) {
 			mutex_lock(&peer->lock);
-			rail_failed(rail);
+			rail_failed(rail, ret);
 			left = rail->next_try - jiffies;
 			mutex_unlock(&peer->lock);
 			*failed = true;
@@ -413,7 +422,7 @@ void rmp_rails_request(struct rmp_session *s,
 
 	mutex_lock(&peer->lock);
 	rail = s->rails[m->rail];
-	remote = remote_device(s, m->sender_dev);
+	remote = rmp_rails_remote(s, m->sender_dev);
 	if (rail && (rail->dev->index != m->receiver_dev ||
 		     rail->remote_dev != m->sender_dev)) {
 		rail->going = true;	/* of a former device; comes again */
@@ -552,12 +561,12 @@ out:
  */
 static bool rail_leads_to(struct rmp_session *s, const struct rmp_rail *rail)
 {
-	const struct rmp_wire_device *w = remote_device(s, rail->remote_dev);
+	const struct rmp_wire_device *w = rmp_rails_remote(s, rail->remote_dev);
 	struct sockaddr_storage addr;
 
 	if (!w)
 		return false;
-	wire_to_addr(w, rmp_endpoint_port(&rail->remote), &addr);
+	rmp_rails_address(w, rmp_endpoint_port(&rail->remote), &addr);
 	return rmp_endpoint_equal(&rail->remote, &addr);
 }
 
@@ -589,6 +598,7 @@ void rmp_rails_devices(struct rmp_session *s)
 		if (gone & BIT(i))
 			rmp_rseg_drop_device(peer, i);
 	}
+	rmp_ways_forget(peer);
 	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		if (s->rails[i] && !rail_leads_to(s, s->rails[i]))
@@ -614,6 +624,7 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 	struct rmp_port port;
 	u32 i;
 
+	rmp_ways_forget(s->peer);
 	/* Without an address, or a link, there is no better rail to be had. */
 	if (rmp_device_usable_port(dev, &port))
 		return;
@@ -633,6 +644,7 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	bool found = false;
 	u32 i;
 
+	rmp_ways_forget(s->peer);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		if (s->rails[i] && s->rails[i]->dev == dev) {
 			s->rails[i]->going = true;
@@ -675,6 +687,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	u32 i, n, going = 0;
 	bool failed = false;
 
+	rmp_ways_give_up(s);
 	/* Before: only what is drained as one that goes has no queue pair. */
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = READ_ONCE(s->rails[i]);
@@ -685,7 +698,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	rails_drain(s);
 	rails_remove(s, going);
 	if (!s->initiator)
-		return 0;
+		return rmp_ways_make(s);
 
 	mutex_lock(&peer->lock);
 	if (s->pair_again) {
@@ -694,6 +707,9 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 			next = RMP_RAIL_BACKOFF_MIN;
 	}
 	mutex_unlock(&peer->lock);
+	t = rmp_ways_make(s);
+	if (t && (!next || t < next))
+		next = t;
 	for (n = 0; n < RMP_RAILS_MAX; n++) {
 		i = (s->next_rail + n) % RMP_RAILS_MAX;
 		if (!s->rails[i] || READ_ONCE(s->broken))
@@ -783,5 +799,6 @@ void rmp_rails_close(struct rmp_session *s)
 void rmp_rails_destroy(struct rmp_session *s)
 {
 	rails_remove(s, ~0U);
+	rmp_ways_reset(s->peer);
 	rails_wait_gone(s);
 }

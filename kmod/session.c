@@ -260,6 +260,8 @@ static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 		if (!s->initiator)
 			return -EPROTO;
 		return rmp_rails_tokens(s, &msg->rail_tokens);
+	case RMP_MSG_RAIL_WANTED:
+		return rmp_ways_message(s, &msg->rail_wanted);
 	case RMP_MSG_RAIL_LOST:
 		rmp_rails_lost(s, &msg->rail_lost);
 		return 0;

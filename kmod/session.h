@@ -2,10 +2,10 @@
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
  * session.c (the connection), rails.c (data paths), pairing.c (between which
- * devices), fence.c (queue pairs that died), dying.c (those that are being
- * destroyed), export.c (our segments as a peer sees them), revoke.c (what a peer
- * has to let go of), rsegment.c, fetch.c and letgo.c (its segments as we see them,
- * see fetch.h) and node.c.
+ * devices), ways.c (which more of them are needed), fence.c (queue pairs that died),
+ * dying.c (those that are being destroyed), export.c (our segments as a peer sees them),
+ * revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c (its segments as
+ * we see them, see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -97,6 +97,26 @@ struct rmp_session {
 };
 
 /**
+ * struct rmp_ways - between which devices rails are, and are needed (ways.c)
+ * @lock: guards all of it; a leaf
+ * @joined: by device here, which of the peer's a rail leads to that is up, or is waited for
+ * @wanted: likewise, to which one is to be made
+ * @asked: of those, for which the other side was asked
+ * @none: to which there can be none, as it seems
+ * @refuses: there is any of these
+ * @forget: jiffies when they are forgotten
+ */
+struct rmp_ways {
+	spinlock_t lock;	/* see above */
+	u32 joined[RMP_DEVICES_MAX];
+	u32 wanted[RMP_DEVICES_MAX];
+	u32 asked[RMP_DEVICES_MAX];
+	u32 none[RMP_DEVICES_MAX];
+	bool refuses;
+	unsigned long forget;
+};
+
+/**
  * struct rmp_peer - one entry of the peer table
  * @ref: the table, its worker's session, remote segments, callers
  * @users: remote segments and waiters: the worker keeps a connection for them
@@ -121,6 +141,7 @@ struct rmp_peer {
 	bool dynamic;
 	u32 group;
 	struct rmp_flow *flow;
+	struct rmp_ways ways;
 	atomic_t users;
 
 	struct mutex lock;		/* session pointer, state, rails, tokens */
@@ -229,10 +250,38 @@ void rmp_rail_hold(struct rmp_rail *rail);
 /* The last one may give the last reference of the device back. */
 void rmp_rail_put(struct rmp_rail *rail);
 
+/* peer->lock held: what the peer told of a device of it, or NULL. */
+const struct rmp_wire_device *rmp_rails_remote(const struct rmp_session *s, u32 index);
+/* Where data connections to such a device go. */
+void rmp_rails_address(const struct rmp_wire_device *w, u16 port,
+		       struct sockaddr_storage *addr);
+
 /* pairing.c; peer->lock held: makes the rails that are missing; false: not all, to be
  * tried again.
  */
 bool rmp_rails_pair(struct rmp_session *s);
+/* Likewise one between two devices that have none. -EAGAIN: one of them has no link or
+ * no address now; -ENODEV: it is not there; -ENOMEM; or why there can be none.
+ */
+int rmp_rails_join(struct rmp_session *s, u32 local, u32 remote);
+
+/* ways.c */
+/* A RAIL_WANTED of the peer. */
+int rmp_ways_message(struct rmp_session *s, const struct rmp_msg_rail_wanted *m);
+/* By the worker: rails that were made for a need and did not come up are going now. */
+void rmp_ways_give_up(struct rmp_session *s);
+/* By the worker, when those that go are gone: makes what is wanted; returns jiffies until
+ * it wants to be called again, 0: no need.
+ */
+unsigned long rmp_ways_make(struct rmp_session *s);
+/* A rail is up for the first time. */
+void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote);
+/* Devices changed, and the peer knows or will soon: what could not be may be possible now, and
+ * what was needed may not be needed any more.
+ */
+void rmp_ways_forget(struct rmp_peer *peer);
+/* The session has ended. */
+void rmp_ways_reset(struct rmp_peer *peer);
 
 /* fence.c */
 /* peer->lock held: a data queue pair was made, and is not connected yet. */

@@ -125,6 +125,10 @@ static bool msg_ok(const struct rmp_msg *msg)
 		       msg->rail_request.nr_qps <= RMP_WIRE_QPS_MAX;
 	case RMP_MSG_RAIL_TOKENS:
 		return tokens_ok(&msg->rail_tokens);
+	case RMP_MSG_RAIL_WANTED:
+		return msg->rail_wanted.sender_dev < RMP_WIRE_DEVICES_MAX &&
+		       msg->rail_wanted.receiver_dev < RMP_WIRE_DEVICES_MAX &&
+		       msg->rail_wanted.none <= 1;
 	case RMP_MSG_RAIL_LOST:
 		return msg->rail_lost.rail < RMP_WIRE_RAILS_MAX &&
 		       msg->rail_lost.qp < RMP_WIRE_QPS_MAX &&
@@ -229,6 +233,14 @@ static void move_rail_tokens(struct stream *s, struct rmp_msg_rail_tokens *m)
 		move_bytes(s, m->token[i], sizeof(m->token[i]));
 }
 
+static void move_rail_wanted(struct stream *s, struct rmp_msg_rail_wanted *m)
+{
+	move_u8(s, &m->sender_dev);
+	move_u8(s, &m->receiver_dev);
+	move_u8(s, &m->none);
+	move_zero(s, 1);
+}
+
 static void move_rail_lost(struct stream *s, struct rmp_msg_rail_lost *m)
 {
 	move_u8(s, &m->rail);
@@ -323,6 +335,9 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 		return true;
 	case RMP_MSG_RAIL_TOKENS:
 		move_rail_tokens(s, &msg->rail_tokens);
+		return true;
+	case RMP_MSG_RAIL_WANTED:
+		move_rail_wanted(s, &msg->rail_wanted);
 		return true;
 	case RMP_MSG_RAIL_LOST:
 		move_rail_lost(s, &msg->rail_lost);

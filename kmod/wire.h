@@ -84,6 +84,7 @@ enum rmp_wire_type {
 	RMP_MSG_QP_FENCED = 19,
 	RMP_MSG_REKEY = 20,
 	RMP_MSG_WITHDRAWN = 21,
+	RMP_MSG_RAIL_WANTED = 22,
 };
 
 /* Longest endpoint text with its NUL: v1:[IPv6%scope]:port. */
@@ -122,6 +123,15 @@ struct rmp_msg_rail_tokens {
 	u8 status;		/* 0, or enum rmp_wire_reject */
 	u8 nr;			/* tokens; may be fewer than asked for */
 	u8 token[RMP_WIRE_QPS_MAX][RMP_WIRE_TOKEN];
+};
+
+/* Who did not connect wants a rail between two devices; or who did says that there can be
+ * none.
+ */
+struct rmp_msg_rail_wanted {
+	u8 sender_dev;
+	u8 receiver_dev;
+	u8 none;		/* 1: from who connected */
 };
 
 /* The sender took a queue pair of a rail down that carried nothing. */
@@ -228,6 +238,7 @@ struct rmp_msg {
 		struct rmp_msg_devices devices;
 		struct rmp_msg_rail_request rail_request;
 		struct rmp_msg_rail_tokens rail_tokens;
+		struct rmp_msg_rail_wanted rail_wanted;
 		struct rmp_msg_rail_lost rail_lost;
 		struct rmp_msg_qp_fence qp_fence;
 		struct rmp_msg_qp_fenced qp_fenced;

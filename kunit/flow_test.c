@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/flow.c, repeat.c, renew.c and qp.c: requests become slices, slices are
+ * Suite of kmod/flow.c, route.c, repeat.c, renew.c and qp.c: requests become slices, slices are
  * posted and end, also with their queue pair, and then are posted again, but not too
  * early, nor with keys that were replaced; and each request ends once, with what moved.
  * The scheduler and the slicer are the real ones, queue pairs are played (flow_world.h).
@@ -127,6 +127,145 @@ static void test_no_way(struct kunit *test)
 	finish_all();
 	check_ended(test, c, 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&world.rail[0].slices), slices);
+}
+
+/* The first MiB is on devices that the first rail is between, the rest is on the first
+ * device here and the second one there. What is before a border of chunks is not held up
+ * by what is behind it.
+ */
+static struct asked *ask_dealt(struct kunit *test)
+{
+	struct asked *a = ask(test, 3 * MIB, RMPOOL_CLASS_NORMAL);
+
+	a->region.iova = 0;
+	a->region.chunk_shift = 21;
+	a->rr.iova = 0;
+	a->rr.chunk_shift = 20;
+	world.no_local = ~1U;
+	world.no_remote = ~(1U << 8);
+	world.split = MIB;
+	world.no_remote_behind = ~(1U << 9);
+	submit(a);
+	return a;
+}
+
+static void dealt_no_more(void)
+{
+	world.no_local = 0;
+	world.no_remote = 0;
+	world.split = 0;
+}
+
+/* Devices that have the bytes at both ends, and no rail between them: the request waits
+ * while there may be one, and is refused when there can be none.
+ */
+static void test_no_rail(struct kunit *test)
+{
+	struct asked *a, *b;
+	int ways;
+
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	a = ask_dealt(test);
+	KUNIT_EXPECT_EQ(test, a->posted, MIB);
+	KUNIT_EXPECT_EQ(test, world.ways, 1);
+	KUNIT_EXPECT_EQ(test, world.way_local, 1U << 0);
+	KUNIT_EXPECT_EQ(test, world.way_remote, 1U << 9);
+	/* It is known while the first slice is on its way. */
+	world.no_way = true;
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	finish_all();
+	check_ended(test, a, -ENETUNREACH);
+	KUNIT_EXPECT_EQ(test, a->moved, MIB);
+	KUNIT_EXPECT_FALSE(test, a->unknown);
+
+	/* The next one is refused in the call that submits it, others go on. */
+	world.no_remote = ~(1U << 9);
+	b = ask_now(test, 100, RMPOOL_CLASS_HIGH);
+	check_ended(test, b, -ENETUNREACH);
+	KUNIT_EXPECT_EQ(test, b->moved, 0);
+	world.no_local = ~(1U << 1);
+	b = ask_now(test, 5 * MIB, RMPOOL_CLASS_BULK);
+	finish_all();
+	check_ended(test, b, 0);
+
+	/* What no device has, on either side, may come again; nor is it known
+	 * what can be when no rail is up.
+	 */
+	ways = world.ways;
+	world.no_local = ~0U;
+	a = ask_now(test, 100, RMPOOL_CLASS_NORMAL);
+	dealt_no_more();
+	world.no_remote = ~0U;
+	b = ask_now(test, 100, RMPOOL_CLASS_NORMAL);
+	rail_down(0);
+	rail_down(1);
+	world.no_local = ~1U;
+	world.no_remote = ~(1U << 9);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, world.ways, ways);
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	KUNIT_EXPECT_EQ(test, b->ended, 0);
+	dealt_no_more();
+	rail_up(test, 1, 1);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, 0);
+}
+
+static s64 slices_of(u32 rail)
+{
+	return atomic64_read(&world.rail[rail].slices);
+}
+
+/* A rail that was made for such bytes carries these, and others only when no other rail
+ * is up.
+ */
+static void test_extra_rail(struct kunit *test)
+{
+	struct asked *a, *b;
+	s64 slices;
+
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	a = ask_dealt(test);
+	finish_all();
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	KUNIT_EXPECT_EQ(test, a->moved, MIB);
+	rail_between(test, 2, 1, 0, 9, true);
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, a, 0);
+	slices = slices_of(2);
+	KUNIT_EXPECT_GT(test, slices, 0);
+
+	dealt_no_more();
+	b = ask_now(test, 40 * MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, b, 0);
+	KUNIT_EXPECT_EQ(test, slices_of(2), slices);
+	rail_down(0);
+	rail_down(1);
+	b = ask_now(test, 5 * MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, b, 0);
+	KUNIT_EXPECT_GT(test, slices_of(2), slices);
+
+	/* Another one in the same place, for all. */
+	rail_down(2);
+	rail_up(test, 2, 1);
+	rail_up(test, 1, 1);
+	slices = slices_of(2);
+	b = ask_now(test, 40 * MIB, RMPOOL_CLASS_NORMAL);
+	finish_all();
+	check_ended(test, b, 0);
+	KUNIT_EXPECT_GT(test, slices_of(2), slices);
 }
 
 /* Breaks a queue pair: all that was posted on it fails. */
@@ -1050,6 +1189,8 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_lengths),
 	KUNIT_CASE(test_classes),
 	KUNIT_CASE(test_no_way),
+	KUNIT_CASE(test_no_rail),
+	KUNIT_CASE(test_extra_rail),
 	KUNIT_CASE(test_qp_dies),
 	KUNIT_CASE(test_statuses),
 	KUNIT_CASE(test_post_fails),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of flow.c, repeat.c, renew.c and qp.c: the queue pairs of devices, regions on both
- * sides, the peer that answers for its ends, and who is told that a request has ended.
+ * The world of flow.c, route.c, repeat.c, renew.c and qp.c: the queue pairs of devices,
+ * regions on both sides, the peer that answers for its ends, and who is told that a
+ * request has ended.
  * The test says what completes, in which way and when. Each work request is looked at:
  * that it stays in one chunk on both sides and uses the keys of its rail; that the bytes
  * of a request are posted once each, not counting those that failed; and that what
@@ -12,6 +13,7 @@
 
 #include "suite.h"
 #include "flow.c"
+#include "route.c"
 #include "repeat.c"
 #include "renew.c"
 #include "qp.c"
@@ -63,6 +65,12 @@ static struct {
 	struct rmp_flow *flow;
 	u32 no_local;		/* devices that do not have the memory mapped */
 	u32 no_remote;
+	u64 split;		/* not 0: from that byte of a remote region on, instead: */
+	u32 no_remote_behind;
+	bool no_way;		/* what may become a way: nothing */
+	int ways;		/* how often that was asked, and for which devices */
+	u32 way_local;
+	u32 way_remote;
 	int used;		/* mappings */
 	struct rmp_domain domain;
 	int fail_post;		/* which work request is not taken, from 1 */
@@ -181,11 +189,22 @@ void rmp_rregion_put(struct rmp_rregion *rr)
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey)
 {
-	if (world.no_remote & BIT(device))
+	u32 none = world.split && pos >= world.split ? world.no_remote_behind :
+						       world.no_remote;
+
+	if (none & BIT(device))
 		return 0;
 	*iova = rr->iova + pos;
 	*rkey = device << 24 | (u32)((rr->iova + pos) >> rr->chunk_shift);
 	return rest_of(rr->iova, rr->length, rr->chunk_shift, pos);
+}
+
+bool rmp_peer_way(struct rmp_peer *peer, u32 local, u32 remote)
+{
+	world.ways++;
+	world.way_local = local;
+	world.way_remote = remote;
+	return !world.no_way;
 }
 
 static inline struct played_qp *played(struct rmp_qp *qp)
@@ -454,17 +473,20 @@ static inline struct rmp_qp *qp_of(u32 rail, u32 index)
 	return container_of(world.conn[rail][index], struct rmp_qp, conn);
 }
 
-static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
+/* A rail of a place in the table between two devices. */
+static inline void rail_between(struct kunit *test, u32 i, u32 nr_qps, u32 dev,
+				u32 remote_dev, bool extra)
 {
 	struct rmp_rail *rail = &world.rail[i];
 	struct rmp_conn *conn;
 	u32 q;
 
 	rail->flow = world.flow;
-	rail->dev = world.dev[i];
-	rail->dev->index = i;
+	rail->dev = world.dev[dev];
+	rail->dev->index = dev;
 	rail->index = i;
-	rail->remote_dev = i + 8;
+	rail->remote_dev = remote_dev;
+	rail->extra = extra;
 	rail->speed_mbps = 1000;
 	for (q = 0; q < nr_qps; q++) {
 		conn = rmp_qp_create(rail, q);
@@ -476,6 +498,11 @@ static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
 		world.conn[i][q] = conn;
 		rmp_qp_start(conn);
 	}
+}
+
+static inline void rail_up(struct kunit *test, u32 i, u32 nr_qps)
+{
+	rail_between(test, i, nr_qps, i, i + 8, false);
 }
 
 /* The peer says that its end of a queue pair is drained; ours may not be yet. */

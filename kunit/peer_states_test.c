@@ -417,6 +417,7 @@ static bool allowed(enum state state, u8 type)
 	case RMP_MSG_RAIL_REQUEST:
 		return state == PASSIVE;
 	case RMP_MSG_RAIL_TOKENS:
+	case RMP_MSG_RAIL_WANTED:	/* one that asks */
 		return state == LIVE;
 	default:
 		return state == LIVE || state == PASSIVE;
@@ -434,7 +435,7 @@ static void test_messages(struct kunit *test)
 	u8 t;
 
 	for (i = 0; i < ARRAY_SIZE(phases); i++) {
-		for (t = RMP_MSG_HELLO; t <= RMP_MSG_WITHDRAWN; t++) {
+		for (t = RMP_MSG_HELLO; t <= RMP_MSG_RAIL_WANTED; t++) {
 			bool ok = allowed(phases[i], t);
 
 			if (t == RMP_MSG_CREDIT)	/* control.c's own */

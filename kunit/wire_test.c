@@ -20,7 +20,7 @@ static const u8 types[] = {
 	RMP_MSG_KEYS_CHANGED, RMP_MSG_REVOKE, RMP_MSG_REVOKE_ACK,
 	RMP_MSG_PROBE, RMP_MSG_PROBE_ACK, RMP_MSG_CREDIT, RMP_MSG_BYE,
 	RMP_MSG_RAIL_LOST, RMP_MSG_QP_FENCE, RMP_MSG_QP_FENCED, RMP_MSG_REKEY,
-	RMP_MSG_WITHDRAWN,
+	RMP_MSG_WITHDRAWN, RMP_MSG_RAIL_WANTED,
 };
 
 #define NR_TYPES	ARRAY_SIZE(types)
@@ -86,6 +86,11 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 			msg->rail_tokens.nr = (u8)(1 + below(16));
 		random_bytes(msg->rail_tokens.token,
 			     msg->rail_tokens.nr * (size_t)RMP_WIRE_TOKEN);
+		break;
+	case RMP_MSG_RAIL_WANTED:
+		msg->rail_wanted.sender_dev = (u8)below(32);
+		msg->rail_wanted.receiver_dev = (u8)below(32);
+		msg->rail_wanted.none = (u8)below(2);
 		break;
 	case RMP_MSG_RAIL_LOST:
 		msg->rail_lost.rail = (u8)below(32);
@@ -402,6 +407,15 @@ static void test_small_layouts(struct kunit *test)
 	ASSERT_AT(test, buf, 44, 8, 0xeeeeeeeeeeeeeeee);
 
 	memset(&msg, 0, sizeof(msg));
+	msg.type = RMP_MSG_RAIL_WANTED;
+	msg.rail_wanted.sender_dev = 31;
+	msg.rail_wanted.receiver_dev = 7;
+	msg.rail_wanted.none = 1;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
+	ASSERT_AT(test, buf, 5, 1, 22);
+	ASSERT_AT(test, buf, 16, 4, 0x0001071f);
+
+	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_RAIL_LOST;
 	msg.rail_lost.rail = 31;
 	msg.rail_lost.qp = 15;
@@ -706,6 +720,9 @@ static void test_encode_refused(struct kunit *test)
 	BAD(RMP_MSG_RAIL_TOKENS, rail_tokens.rail, 32);
 	BAD(RMP_MSG_RAIL_TOKENS, rail_tokens.status, 12);
 	BAD(RMP_MSG_RAIL_TOKENS, rail_tokens.nr, 17);
+	BAD(RMP_MSG_RAIL_WANTED, rail_wanted.sender_dev, 32);
+	BAD(RMP_MSG_RAIL_WANTED, rail_wanted.receiver_dev, 32);
+	BAD(RMP_MSG_RAIL_WANTED, rail_wanted.none, 2);
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.rail, 32);
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.qp, 16);
 	BAD(RMP_MSG_RAIL_LOST, rail_lost.qpn, 0);

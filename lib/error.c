@@ -166,6 +166,8 @@ const char *rmpool_status_text(int status)
 		return "cancelled";
 	case ENOTCONN:
 		return "no rail to the peer is up";
+	case ENETUNREACH:
+		return "no rail can be connected between the RDMA devices that have the memory here and there";
 	case EREMOTEIO:
 		return "the peer refused the access";
 	case ECONNRESET:

@@ -255,7 +255,7 @@ static bool round_talk(struct random *r, bool changed)
 	static const uint8_t rules[] = {
 		DEVICES, RAIL_REQUEST, SEGMENT_OPEN, SEGMENT_CLOSE, KEYS_GET, KEYS_CHANGED,
 		REVOKE, REVOKE_ACK, PROBE, PROBE_ACK, CREDIT, RAIL_LOST, QP_FENCE, QP_FENCED,
-		REKEY, WITHDRAWN, TYPES - 1,
+		REKEY, WITHDRAWN, RAIL_WANTED, TYPES - 1,
 	};
 	uint32_t n = 1 + below(r, 60), odd = changed ? 1 + below(r, 40) : 0;
 	struct link l;

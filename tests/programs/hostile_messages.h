@@ -25,7 +25,8 @@ enum {
 	QP_FENCED = 19,
 	REKEY = 20,
 	WITHDRAWN = 21,
-	TYPES = 23,	/* with one that nobody knows */
+	RAIL_WANTED = 22,
+	TYPES = 24,	/* with one that nobody knows */
 };
 
 /* What was sent by type, and what the other side told. */
@@ -153,6 +154,11 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 		body[0] = (uint8_t)below(r, 32);
 		body[2] = (uint8_t)(1 + below(r, 16));
 		return 4 + 16U * body[2];
+	case RAIL_WANTED:
+		body[0] = (uint8_t)below(r, 3);
+		body[1] = (uint8_t)(chance(r, 70) ? their_device : below(r, 32));
+		body[2] = 1;
+		return 4;
 	case RAIL_LOST:
 		body[0] = (uint8_t)below(r, 32);
 		body[1] = (uint8_t)below(r, 16);

@@ -10,12 +10,17 @@
  *	pages host NAME		publishes huge pages under that name, says "published",
  *				and at the end of its input whether only they were
  *				written
+ *	pages spread NAME	publishes 4 chunks of 1 MiB, each on one of two devices,
+ *				says "published", and ends with its input
+ *	pages pairs NODE/NAME	puts from such chunks to those of a peer; no rail may be
+ *				made that does not join the first devices, or the second
  */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <rmpool.h>
+#include "clock.h"
 #include "report.h"
 
 #define PAGE	4096UL
@@ -23,6 +28,8 @@
 #define HUGE	(2 * MIB)
 #define DEVICES	2
 #define SIZE	(64 * MIB)
+#define SPREAD	(4 * MIB)
+#define PIECE	(64UL * 1024)
 /* The published range: neither end is that of a page. */
 #define LEAD	100UL
 #define TAIL	200UL
@@ -223,6 +230,120 @@ static void host(const char *name)
 		give_up("bytes beside the region were written");
 }
 
+/* Registered so that each chunk is on one device. */
+static uint8_t *spread_memory(uint32_t segment)
+{
+	struct rmpool_nl_region found = { .length = 0 };
+	uint8_t *at = small_pages(SPREAD);
+	struct rmpool_nl *nl;
+	uint32_t handle;
+
+	if (rmpool_register(pool, at, SPREAD, RMPOOL_ACCESS_ALL, segment, 0, &handle, NULL) ||
+	    rmpool_nl_open(&nl) || rmpool_nl_regions(nl, see_region, &found))
+		give_up("%s", rmpool_error());
+	rmpool_nl_close(nl);
+	if (found.devices != DEVICES || found.chunks != 4 || found.mrs != 4)
+		give_up("%u devices, %u chunks, %llu memory regions", found.devices,
+			found.chunks, (unsigned long long)found.mrs);
+	return at;
+}
+
+static void spread(const char *name)
+{
+	uint32_t segment;
+
+	if (rmpool_publish(pool, name, &segment))
+		give_up("%s", rmpool_error());
+	spread_memory(segment);
+	puts("published");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+
+/* How it ended, with what moved, and the seconds it took. */
+static struct rmpool_completion put_one(uint32_t segment, uint64_t offset, const uint8_t *at,
+					size_t length, double *took)
+{
+	struct rmpool_completion done = { .status = -EPROTO };
+	struct rmpool_request request;
+	double began = now();
+
+	rmpool_prepare_put(&request, segment, offset, at, length, 1);
+	if (rmpool_transfer(pool, &request, 1, &done, (int)(1000 * patience(60))) < 0)
+		give_up("%s", rmpool_error());
+	*took = now() - began;
+	printf("put %zu KiB to %llu KiB: %d (%s), %llu bytes after %.3f s\n", length / 1024,
+	       (unsigned long long)offset / 1024, done.status, rmpool_status_text(done.status),
+	       (unsigned long long)done.bytes, *took);
+	fflush(stdout);
+	return done;
+}
+
+static bool is_there(uint32_t segment, uint64_t offset, const uint8_t *at, size_t length)
+{
+	uint8_t *got = small_pages(length);
+	uint32_t handle;
+	bool same;
+
+	if (rmpool_register(pool, got, length, RMPOOL_ACCESS_LOCAL_WRITE, 0, 0, &handle, NULL))
+		give_up("%s", rmpool_error());
+	same = !rmpool_get(pool, segment, offset, got, length, (int)(1000 * patience(60))) &&
+	       !memcmp(got, at, length);
+	if (rmpool_unregister(pool, handle))
+		give_up("%s", rmpool_error());
+	munmap(got, length);
+	return same;
+}
+
+/* Chunks go to the two devices in turn, on both sides. So each chunk here meets a rail to
+ * every second one there.
+ */
+static void put_pairs(const char *from)
+{
+	struct test refused = { .name = "what no rail can carry is refused" };
+	struct test again = { .name = "at once, when that is known" };
+	struct test good = { .name = "where there are rails, all of it arrives" };
+	struct test border = { .name = "what is before the border of a chunk arrives" };
+	struct rmpool_completion one[2], done;
+	uint32_t segment, which;
+	uint8_t *at;
+	double took;
+	size_t i;
+
+	at = spread_memory(0);
+	for (i = 0; i < SPREAD; i++)
+		at[i] = (uint8_t)(i * 7 + i / PAGE + (size_t)getpid());
+	if (rmpool_segment_open(pool, from, NULL, (int)(1000 * patience(20)), &segment, NULL))
+		give_up("%s", rmpool_error());
+	one[0] = put_one(segment, 0, at, PIECE, &took);
+	one[1] = put_one(segment, MIB, at, PIECE, &took);
+	which = one[0].status ? 1 : 0;
+	expect(&refused, !one[which].status && one[!which].status == -ENETUNREACH &&
+	       !one[!which].bytes && !(one[!which].flags & RMPOOL_COMPLETION_UNKNOWN),
+	       "status %d and %d", one[0].status, one[1].status);
+	test_end(&refused);
+	done = put_one(segment, which ? 0 : MIB, at, PIECE, &took);
+	expect(&again, done.status == -ENETUNREACH && took < patience(1), "status %d after %.3f s",
+	       done.status, took);
+	test_end(&again);
+
+	done = put_one(segment, which * MIB, at, 3 * MIB, &took);
+	expect(&good, !done.status && done.bytes == 3 * MIB, "status %d, %llu bytes", done.status,
+	       (unsigned long long)done.bytes);
+	for (i = 0; i < 3; i++)
+		expect(&good, is_there(segment, (which + i) * MIB, at + i * MIB, PIECE),
+		       "MiB %zu is not there", i);
+	test_end(&good);
+
+	/* From the middle of a chunk here to the begin of one there. */
+	done = put_one(segment, which * MIB, at + MIB / 2, MIB, &took);
+	expect(&border, done.status == -ENETUNREACH && done.bytes == MIB / 2,
+	       "status %d, %llu bytes", done.status, (unsigned long long)done.bytes);
+	expect(&border, is_there(segment, which * MIB, at + MIB / 2, MIB / 2), "it is not there");
+	test_end(&border);
+}
+
 int main(int argc, char **argv)
 {
 	if (rmpool_open(&pool, NULL, 0))
@@ -237,6 +358,10 @@ int main(int argc, char **argv)
 		strict();
 	else if (argc == 3 && !strcmp(argv[1], "host"))
 		host(argv[2]);
+	else if (argc == 3 && !strcmp(argv[1], "spread"))
+		spread(argv[2]);
+	else if (argc == 3 && !strcmp(argv[1], "pairs"))
+		put_pairs(argv[2]);
 	else
 		give_up("see the top of pages.c");
 	rmpool_close(pool);

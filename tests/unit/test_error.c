@@ -221,7 +221,7 @@ static void statuses_have_texts(void **state)
 	static const int known[] = {
 		0, EINVAL, EBADF, EFAULT, ERANGE, ENXIO, EACCES, ESTALE,
 		ETIMEDOUT, ECANCELED, ENOTCONN, EREMOTEIO, ECONNRESET, EIO,
-		ENOMEM, EOPNOTSUPP, ENODEV
+		ENOMEM, EOPNOTSUPP, ENODEV, ENETUNREACH
 	};
 
 	(void)state;

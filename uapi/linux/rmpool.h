@@ -587,7 +587,9 @@ struct rmpool_request {
  *	(no region at that offset of the segment), EACCES (no right, or withdrawn
  *	before all was posted), ESTALE
  *	(region or segment gone, or the owner of the memory let go of it),
- *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail),
+ *	ETIMEDOUT, ECANCELED, ENOTCONN (no rail), ENETUNREACH (no rail can be
+ *	connected between the devices that have the next bytes here and those
+ *	that have them there; what is before these may have moved),
  *	EREMOTEIO (peer refused the access), ECONNRESET (connection broke, or rails
  *	did more often than the parameter max_failover allows), EIO;
  *	with RMPOOL_REQUEST_REGISTER, or when local memory is to be mapped for the
