@@ -432,7 +432,8 @@ void rmp_rails_request(struct rmp_session *s,
 				       m->nr_qps);
 	}
 	/* Else the initiator asks again. */
-	if (rail && !rail->going && !rmp_dying_full(peer, rail->index)) {
+	if (rail && !rail->going && !s->cutting &&
+	    !rmp_dying_full(peer, rail->index)) {
 		get_random_bytes(rail->token, sizeof(rail->token));
 		rail->tokens = GENMASK(rail->nr_qps - 1, 0);
 		memcpy(msg->rail_tokens.token, rail->token,

@@ -299,9 +299,10 @@ void rmp_fence_drain(struct rmp_session *s, struct rmp_conn *conn);
 void rmp_fence_asked(struct rmp_session *s, const struct rmp_msg_qp_fence *m);
 
 /* dying.c. While so many queue pairs are being destroyed, or let in, in one place, no others
- * are begun there: as many as there may be in use.
+ * are begun there: twice as many as there may be in use, since all of these may die at once
+ * and others are to come in their place.
  */
-#define RMP_DYING_MAX		RMP_QPS_MAX
+#define RMP_DYING_MAX		(2 * RMP_QPS_MAX)
 int rmp_dying_init(void);
 /* When all peers are gone. */
 void rmp_dying_exit(void);

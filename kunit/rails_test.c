@@ -809,9 +809,9 @@ struct knocker {
 	u8 token[RMP_WIRE_TOKEN];
 };
 
-static struct knocker knockers[RMP_DYING_MAX];
+static struct knocker knockers[RMP_QPS_MAX];
 
-static int call_knock(struct caller *c)
+static int call_data(struct caller *c)
 {
 	const struct knocker *k = container_of(c, struct knocker, c);
 	struct world_request *r = kzalloc(sizeof(*r), GFP_KERNEL);
@@ -844,7 +844,7 @@ static void knock_held(struct kunit *test, const struct rmp_msg_rail_tokens *m, 
 		struct knocker *k = &knockers[i];
 
 		memset(k, 0, sizeof(*k));
-		k->c.call = call_knock;
+		k->c.call = call_data;
 		k->qp = i;
 		memcpy(k->token, m->token[i], sizeof(k->token));
 		caller_start(test, &k->c);
@@ -860,15 +860,21 @@ static void test_no_tokens_meanwhile(struct kunit *test)
 	u32 i;
 
 	go_passive(test, peer, 1, 2);
+	clock_nobody_dies = true;
+	for (i = 0; i <= RMP_DYING_MAX - RMP_QPS_MAX; i++) {
+		ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
+		KUNIT_ASSERT_EQ(test, knock_data(test, 1, 0, 0,
+						 msg.rail_tokens.token[0]), 0);
+	}
 	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
-	knock_held(test, &msg.rail_tokens, RMP_DYING_MAX);
+	knock_held(test, &msg.rail_tokens, RMP_QPS_MAX);
 	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
 	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, RMP_REJECT_RESOURCES);
 	open_gate();
-	for (i = 0; i < RMP_DYING_MAX; i++)
+	for (i = 0; i < RMP_QPS_MAX; i++)
 		KUNIT_EXPECT_EQ(test, caller_end(test, &knockers[i].c), 0);
 	world_settle(test);
-	KUNIT_EXPECT_EQ(test, qps_up(peer), RMP_DYING_MAX);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), RMP_QPS_MAX);
 	/* What is up does not. */
 	ask_rail(test, peer, 0, 5, 0, RMP_QPS_MAX, &msg);
 	KUNIT_EXPECT_EQ(test, msg.rail_tokens.status, 0);
