@@ -91,4 +91,4 @@ else
 fi
 parameter max_device_mrs 0
 parameter max_chunk_mib 64
-barrier done 100
+barrier all-done 100

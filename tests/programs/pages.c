@@ -251,14 +251,16 @@ static uint8_t *spread_memory(uint32_t segment)
 static void spread(const char *name)
 {
 	uint32_t segment;
+	uint8_t *at;
 
 	if (rmpool_publish(pool, name, &segment))
 		give_up("%s", rmpool_error());
-	spread_memory(segment);
+	at = spread_memory(segment);
 	puts("published");
 	fflush(stdout);
 	while (getchar() != EOF)
 		;
+	munmap(at, SPREAD);
 }
 
 /* How it ended, with what moved, and the seconds it took. */
@@ -301,7 +303,7 @@ static bool is_there(uint32_t segment, uint64_t offset, const uint8_t *at, size_
  */
 static void put_pairs(const char *from)
 {
-	struct test refused = { .name = "what no rail can carry is refused" };
+	struct test impossible = { .name = "what no rail can carry is refused" };
 	struct test again = { .name = "at once, when that is known" };
 	struct test good = { .name = "where there are rails, all of it arrives" };
 	struct test border = { .name = "what is before the border of a chunk arrives" };
@@ -319,10 +321,10 @@ static void put_pairs(const char *from)
 	one[0] = put_one(segment, 0, at, PIECE, &took);
 	one[1] = put_one(segment, MIB, at, PIECE, &took);
 	which = one[0].status ? 1 : 0;
-	expect(&refused, !one[which].status && one[!which].status == -ENETUNREACH &&
+	expect(&impossible, !one[which].status && one[!which].status == -ENETUNREACH &&
 	       !one[!which].bytes && !(one[!which].flags & RMPOOL_COMPLETION_UNKNOWN),
 	       "status %d and %d", one[0].status, one[1].status);
-	test_end(&refused);
+	test_end(&impossible);
 	done = put_one(segment, which ? 0 : MIB, at, PIECE, &took);
 	expect(&again, done.status == -ENETUNREACH && took < patience(1), "status %d after %.3f s",
 	       done.status, took);
