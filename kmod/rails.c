@@ -187,9 +187,8 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
+		rmp_ways_up(peer, rail->dev->index, rail->remote_dev);
 		/* From now on it is waited for when it is down. */
-		if (!rail->was_up)
-			rmp_ways_up(peer, rail->dev->index, rail->remote_dev);
 		rail->was_up = true;
 		/* As soon as the lock is dropped, the worker may destroy it. */
 		rmp_peer_ops->qp_start(conn);
@@ -673,6 +672,8 @@ static void rails_remove(struct rmp_session *s, u32 mask)
 		rail = s->rails[i];
 		s->rails[i] = NULL;
 		s->pair_again = true;
+		if (rail)
+			rmp_ways_left(peer, rail->dev->index, rail->remote_dev);
 		mutex_unlock(&peer->lock);
 		if (rail)
 			rmp_rail_put(rail);

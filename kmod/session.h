@@ -99,7 +99,8 @@ struct rmp_session {
 /**
  * struct rmp_ways - between which devices rails are, and are needed (ways.c)
  * @lock: guards all of it; a leaf
- * @joined: by device here, which of the peer's a rail leads to that is up, or is waited for
+ * @joined: by device here, which of the peer's a rail leads to that is up, or that is waited
+ *	for without asking
  * @wanted: likewise, to which one is to be made
  * @asked: of those, for which the other side was asked
  * @none: to which there can be none, as it seems
@@ -274,8 +275,10 @@ void rmp_ways_give_up(struct rmp_session *s);
  * it wants to be called again, 0: no need.
  */
 unsigned long rmp_ways_make(struct rmp_session *s);
-/* A rail is up for the first time. */
+/* A queue pair of a rail is up. */
 void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote);
+/* A rail is out of the table: what the other side was asked about it is asked again. */
+void rmp_ways_left(struct rmp_peer *peer, u32 local, u32 remote);
 /* Devices changed, and the peer knows or will soon: what could not be may be possible now, and
  * what was needed may not be needed any more.
  */

@@ -16,8 +16,8 @@
  * when it comes up. For a rail that was up once requests wait, and for a device that has
  * no link or no address just now.
  *
- * Only who connects knows what fails; so the other side asks about each rail that it has
- * not seen up.
+ * Only who connects knows what fails, and what it has given up or made elsewhere; so the
+ * other side asks about each rail that it does not see up just now.
  *
  * Locking: peer->ways.lock, a leaf, for what the flow looks at under its own lock. What is
  * done to rails is done under peer->lock, by the worker.
@@ -222,10 +222,20 @@ static const struct rmp_rail *ways_rail(struct rmp_session *s, u32 local, u32 re
 	return NULL;
 }
 
-/* Worth waiting for, as far as this side knows. */
+/* Worth waiting for, as far as this side knows. What is down on the side that did not connect
+ * may have left the table of the other one, also when it was up once.
+ */
 static bool ways_hopeful(const struct rmp_session *s, const struct rmp_rail *rail)
 {
-	return rail->was_up || (s->initiator && rail->failures < RMP_WAYS_TRIES);
+	u32 i;
+
+	if (s->initiator)
+		return rail->was_up || rail->failures < RMP_WAYS_TRIES;
+	for (i = 0; i < RMP_QPS_MAX; i++) {
+		if (rail->conns[i] && rmp_conn_up(rail->conns[i]))
+			return true;
+	}
+	return false;
 }
 
 /* Makes one, or has it made. False: not now, for want of memory. @refused: set when there
@@ -238,7 +248,7 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 	struct rmp_ways *ways = &s->peer->ways;
 	int err;
 
-	if (rail && rail->was_up) {
+	if (rail && (s->initiator ? rail->was_up : ways_hopeful(s, rail))) {
 		spin_lock_bh(&ways->lock);
 		ways_settled(ways, local, remote);
 		spin_unlock_bh(&ways->lock);
@@ -336,6 +346,15 @@ void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote)
 	ways->joined[local] |= BIT(remote);
 	ways->none[local] &= ~BIT(remote);
 	ways_settled(ways, local, remote);
+	spin_unlock_bh(&ways->lock);
+}
+
+void rmp_ways_left(struct rmp_peer *peer, u32 local, u32 remote)
+{
+	struct rmp_ways *ways = &peer->ways;
+
+	spin_lock_bh(&ways->lock);
+	ways->asked[local] &= ~BIT(remote);
 	spin_unlock_bh(&ways->lock);
 }
 

@@ -449,6 +449,66 @@ static void test_passive(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, peer->session);
 }
 
+/* A rail that was up is down: whether it is still in the table of the side that connects is
+ * for that to say.
+ */
+static void test_passive_lost(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rail *rail;
+	int kicks;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 5, 5, 0);
+	connect_rail(test, 5);
+	ask_rail(test, peer, 31, 6, 0);
+	connect_rail(test, 31);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+
+	rail = rail_of(peer, 31);
+	kicks = atomic_read(&world.kicks);
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail, rail->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	expect_wanted(test, 0, 6, 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	check_peer(test, peer);
+
+	/* It has, and is back. */
+	ask_rail(test, peer, 31, 6, 0);
+	connect_rail(test, 31);
+	KUNIT_EXPECT_PTR_EQ(test, rail_of(peer, 31), rail);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	KUNIT_EXPECT_EQ(test, peer->ways.wanted[0], 0);
+
+	/* It has not, and has another one in that place: it is asked again. */
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail, rail->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	expect_wanted(test, 0, 6, 0);
+	KUNIT_EXPECT_EQ(test, say(test, peer, &(struct rmp_msg){
+		.type = RMP_MSG_RAIL_REQUEST,
+		.rail_request = { .rail = 31, .sender_dev = 5, .receiver_dev = 1,
+				  .nr_qps = 2 },
+	}), 0);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 31));
+	expect_wanted(test, 0, 6, 0);
+	/* Or there can be none any more. */
+	KUNIT_EXPECT_EQ(test, say_wanted(test, peer, 6, 0, true), 0);
+	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(0), BIT(6)));
+	check_peer(test, peer);
+}
+
 static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_made),
 	KUNIT_CASE(test_fails),
@@ -457,6 +517,7 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_asked_for),
 	KUNIT_CASE(test_first_fails),
 	KUNIT_CASE(test_passive),
+	KUNIT_CASE(test_passive_lost),
 	{}
 };
 
