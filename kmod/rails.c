@@ -116,6 +116,7 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
 					       remote->speed_mbps));
 	rail->nr_qps = clamp_t(u32, nr_qps, 1, RMP_QPS_MAX);
 	rail->next_try = jiffies;
+	rail->made = jiffies;
 	s->rails[index] = rail;
 	return rail;
 }
@@ -260,10 +261,20 @@ static void rails_drain(struct rmp_session *s)
 
 /* ---------------------------------------------------------------- initiator */
 
+/* What the peer or this host cannot do just now, or gave up for another reason, says
+ * nothing about the way between the two devices.
+ */
+static bool error_is_of_way(int error)
+{
+	return error != -EAGAIN && error != -ECANCELED && error != -ENOMEM;
+}
+
 static void rail_failed(struct rmp_rail *rail, int error)
 {
-	rail->failures++;
-	rail->error = error;
+	if (error_is_of_way(error)) {
+		rail->failures++;
+		rail->error = error;
+	}
 	rail->backoff = clamp(rail->backoff * 2, RMP_RAIL_BACKOFF_MIN,
 			      RMP_RAIL_BACKOFF_MAX);
 	rail->next_try = jiffies + rail->backoff;
@@ -335,7 +346,7 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 	if (rail && rail->requested) {
 		rail->requested = false;
 		if (m->status || !m->nr) {
-			rail_failed(rail, -ECONNREFUSED);
+			rail_failed(rail, -EAGAIN);
 		} else {
 			rail->nr_qps = min_t(u32, rail->nr_qps, m->nr);
 			memcpy(rail->token, m->token, sizeof(rail->token));
@@ -369,7 +380,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	}
 	left = rail->next_try - jiffies;
 	if (rail->requested && left <= 0)
-		rail_failed(rail, -ETIMEDOUT);	/* no answer */
+		rail_failed(rail, -EAGAIN);	/* no answer in time */
 	tokens = rail->tokens & missing;
 	if (missing && !tokens && !rail->requested && left <= 0) {
 		rail->requested = true;

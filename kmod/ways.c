@@ -9,12 +9,13 @@
  * place of the table that no device has for its first rail; the other side asks that one
  * (RAIL_WANTED). For other memory such a rail is only used when no other is up.
  *
- * Where there can be none, or where one that never was up fails as often as RMP_WAYS_TRIES,
- * both sides note that: requests that have no other way are refused, until devices
- * change, or RMP_WAYS_REST is over, and then the first one that comes has it tried again. So
- * it is with the first rail of a device, which is tried for ever all the same, and ends that
- * when it comes up. For a rail that was up once requests wait, and for a device that has
- * no link or no address just now.
+ * Where there can be none, or where one that never was up fails RMP_WAYS_TRIES times and
+ * for RMP_WAYS_TIME, both sides note that: requests that have no other way are refused, until
+ * devices change, or RMP_WAYS_REST is over, and then the first one that comes has it tried
+ * again. What a host cannot do just now is no failure of a way. So it is with the first rail
+ * of a device, which is tried for ever all the same, and ends that when it comes up. For a
+ * rail that was up once requests wait, and for a device that has no link or no address just
+ * now.
  *
  * Only who connects knows what fails, and what it has given up or made elsewhere; so the
  * other side asks about each rail that it does not see up just now.
@@ -27,8 +28,11 @@
 #include <linux/slab.h>
 #include "session.h"
 
-/* Attempts to connect a rail that never was up. */
+/* Attempts to connect a rail that never was up, and time for them: some fail at once, while
+ * an address or a route is just coming.
+ */
 #define RMP_WAYS_TRIES		2
+#define RMP_WAYS_TIME		(5 * HZ)
 /* So long is not tried again what failed. */
 #define RMP_WAYS_REST		(30 * HZ)
 
@@ -186,6 +190,13 @@ int rmp_ways_message(struct rmp_session *s, const struct rmp_msg_rail_wanted *m)
 
 /* ------------------------------------------------------------- by the worker */
 
+/* On the side that connects: as it seems, there can be none. */
+static bool ways_failed(const struct rmp_rail *rail)
+{
+	return !rail->was_up && rail->failures >= RMP_WAYS_TRIES &&
+	       time_after_eq(jiffies, rail->made + RMP_WAYS_TIME);
+}
+
 void rmp_ways_give_up(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
@@ -197,8 +208,7 @@ void rmp_ways_give_up(struct rmp_session *s)
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
 
-		if (!rail || rail->going || !rail->extra || rail->was_up ||
-		    rail->failures < RMP_WAYS_TRIES)
+		if (!rail || rail->going || !rail->extra || !ways_failed(rail))
 			continue;
 		rail->going = true;
 		ways_refuse(s, rail->dev->index, rail->remote_dev,
@@ -230,7 +240,7 @@ static bool ways_hopeful(const struct rmp_session *s, const struct rmp_rail *rai
 	u32 i;
 
 	if (s->initiator)
-		return rail->was_up || rail->failures < RMP_WAYS_TRIES;
+		return !ways_failed(rail);
 	for (i = 0; i < RMP_QPS_MAX; i++) {
 		if (rail->conns[i] && rmp_conn_up(rail->conns[i]))
 			return true;

@@ -63,19 +63,28 @@ static void expect_wanted(struct kunit *test, u32 ours, u32 theirs, u32 none)
 	KUNIT_EXPECT_EQ(test, msg.rail_wanted.none, none);
 }
 
-/* Connecting a rail fails, as often as it is tried. */
+/* Each second it is answered what is asked for a rail. */
+static void try_rail(struct kunit *test, struct rmp_peer *peer, u8 rail, u8 status,
+		     u32 seconds)
+{
+	for (; seconds; seconds--) {
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, rail, status ? 0 : 2, status),
+				0);
+		world_advance_ms(test, 1000);
+	}
+}
+
+/* Connecting a rail fails, as often and as long as it is tried. */
 static void fail_rail(struct kunit *test, struct rmp_peer *peer, u8 rail)
 {
 	u32 i;
 
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, rail));
 	world.result = -EHOSTUNREACH;
-	for (i = 0; i < RMP_WAYS_TRIES; i++) {
-		KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, rail));
-		KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
-		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, rail, 2, 0), 0);
-		world_advance_ms(test, 500);
-	}
+	try_rail(test, peer, rail, 0, 10);
 	world.result = 0;
+	for (i = 0; i < RMP_WAYS_TRIES; i++)
+		KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 }
 
 /* Time goes by, and the peer lives. */
@@ -130,12 +139,7 @@ static void test_made(struct kunit *test)
 	rmp_peer_qp_failed(rail, rail->conns[0]);
 	rmp_peer_qp_failed(rail, rail->conns[1]);
 	mutex_unlock(&peer->lock);
-	wait_s(test, peer, 10);
-	forget_sent();
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
-	wait_s(test, peer, 10);
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
-	wait_s(test, peer, 10);
+	try_rail(test, peer, FIRST, 0, 30);
 	KUNIT_ASSERT_PTR_EQ(test, rail_of(peer, FIRST), rail);
 	KUNIT_EXPECT_GE(test, rail->failures, RMP_WAYS_TRIES);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
@@ -336,11 +340,11 @@ static void test_first_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, say_wanted(test, peer, 6, 1, false), 0);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
 	world.result = -EHOSTUNREACH;
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 500);
+	try_rail(test, peer, 1, 0, 2);
+	KUNIT_EXPECT_GE(test, rail_of(peer, 1)->failures, RMP_WAYS_TRIES);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 500);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	try_rail(test, peer, 1, 0, 10);
 	expect_wanted(test, 1, 6, 1);
 	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
 	KUNIT_EXPECT_NOT_NULL(test, rail_of(peer, 1));
@@ -352,8 +356,7 @@ static void test_first_fails(struct kunit *test)
 	check_peer(test, peer);
 
 	world.result = 0;
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 50);
+	try_rail(test, peer, 1, 0, 10);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
 	/* Now it is waited for. */
@@ -365,6 +368,31 @@ static void test_first_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	check_peer(test, peer);
+}
+
+/* That the other side cannot just now, or does not answer, or that an attempt was given up,
+ * is no reason to refuse anything.
+ */
+static void test_not_now(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	forget_sent();
+	try_rail(test, peer, FIRST, RMP_REJECT_RESOURCES, 20);
+	wait_s(test, peer, 10);
+	world.result = -EAGAIN;
+	try_rail(test, peer, FIRST, 0, 10);
+	world.result = -ECANCELED;
+	try_rail(test, peer, FIRST, 0, 10);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.result = 0;
+	try_rail(test, peer, FIRST, 0, 10);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 6);
 	check_peer(test, peer);
 }
 
@@ -516,6 +544,7 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_full),
 	KUNIT_CASE(test_asked_for),
 	KUNIT_CASE(test_first_fails),
+	KUNIT_CASE(test_not_now),
 	KUNIT_CASE(test_passive),
 	KUNIT_CASE(test_passive_lost),
 	{}
