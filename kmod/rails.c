@@ -117,6 +117,8 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
 	rail->nr_qps = clamp_t(u32, nr_qps, 1, RMP_QPS_MAX);
 	rail->next_try = jiffies;
 	rail->made = jiffies;
+	/* It had no link for a while: it is waited for as if it had stayed. */
+	rail->was_up = rmp_ways_been(s->peer, local_dev, remote->index);
 	s->rails[index] = rail;
 	return rail;
 }
@@ -611,8 +613,14 @@ void rmp_rails_devices(struct rmp_session *s)
 	rmp_ways_forget(peer);
 	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		if (s->rails[i] && !rail_leads_to(s, s->rails[i]))
-			s->rails[i]->going = true;
+		struct rmp_rail *rail = s->rails[i];
+
+		if (!rail || rail_leads_to(s, rail))
+			continue;
+		rail->going = true;
+		/* Else it is not told just now, and may come back. */
+		if (rmp_rails_remote(s, rail->remote_dev))
+			rmp_ways_moved(peer, rail->dev->index, rail->remote_dev);
 	}
 	mutex_unlock(&peer->lock);
 }
@@ -640,10 +648,14 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 		return;
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
+		bool moved;
 
-		if (rail && rail->dev == dev &&
-		    (!rmp_endpoint_equal(&rail->local, &port.addr) ||
-		     !rail_fits(rail)))
+		if (!rail || rail->dev != dev)
+			continue;
+		moved = !rmp_endpoint_equal(&rail->local, &port.addr);
+		if (moved)
+			rmp_ways_moved(s->peer, dev->index, rail->remote_dev);
+		if (moved || !rail_fits(rail))
 			rail->going = true;
 	}
 }
@@ -658,6 +670,8 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		if (s->rails[i] && s->rails[i]->dev == dev) {
 			s->rails[i]->going = true;
+			rmp_ways_moved(s->peer, dev->index,
+				       s->rails[i]->remote_dev);
 			found = true;
 		}
 	}

@@ -104,6 +104,7 @@ struct rmp_session {
  * @wanted: likewise, to which one is to be made
  * @asked: of those, for which the other side was asked
  * @none: to which there can be none, as it seems
+ * @been: to which one was up in this session, between the addresses of now as far as is known
  * @refuses: there is any of these
  * @forget: jiffies when they are forgotten
  */
@@ -113,6 +114,7 @@ struct rmp_ways {
 	u32 wanted[RMP_DEVICES_MAX];
 	u32 asked[RMP_DEVICES_MAX];
 	u32 none[RMP_DEVICES_MAX];
+	u32 been[RMP_DEVICES_MAX];
 	bool refuses;
 	unsigned long forget;
 };
@@ -277,6 +279,10 @@ void rmp_ways_give_up(struct rmp_session *s);
 unsigned long rmp_ways_make(struct rmp_session *s);
 /* A queue pair of a rail is up. */
 void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote);
+/* There was one up before, in this session. */
+bool rmp_ways_been(struct rmp_peer *peer, u32 local, u32 remote);
+/* One of them has another address, or is gone: that means nothing any more. */
+void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remote);
 /* A rail is out of the table: what the other side was asked about it is asked again. */
 void rmp_ways_left(struct rmp_peer *peer, u32 local, u32 remote);
 /* Devices changed, and the peer knows or will soon: what could not be may be possible now, and

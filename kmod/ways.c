@@ -354,8 +354,29 @@ void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote)
 
 	spin_lock_bh(&ways->lock);
 	ways->joined[local] |= BIT(remote);
+	ways->been[local] |= BIT(remote);
 	ways->none[local] &= ~BIT(remote);
 	ways_settled(ways, local, remote);
+	spin_unlock_bh(&ways->lock);
+}
+
+bool rmp_ways_been(struct rmp_peer *peer, u32 local, u32 remote)
+{
+	struct rmp_ways *ways = &peer->ways;
+	bool been;
+
+	spin_lock_bh(&ways->lock);
+	been = ways->been[local] & BIT(remote);
+	spin_unlock_bh(&ways->lock);
+	return been;
+}
+
+void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remote)
+{
+	struct rmp_ways *ways = &peer->ways;
+
+	spin_lock_bh(&ways->lock);
+	ways->been[local] &= ~BIT(remote);
 	spin_unlock_bh(&ways->lock);
 }
 
@@ -389,6 +410,7 @@ void rmp_ways_reset(struct rmp_peer *peer)
 	spin_lock_bh(&ways->lock);
 	ways->refuses = false;
 	memset(ways->none, 0, sizeof(ways->none));
+	memset(ways->been, 0, sizeof(ways->been));
 	memset(ways->joined, 0, sizeof(ways->joined));
 	memset(ways->wanted, 0, sizeof(ways->wanted));
 	memset(ways->asked, 0, sizeof(ways->asked));

@@ -371,6 +371,46 @@ static void test_first_fails(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* A device of the other side has no link for a while: what was up to it is waited for when
+ * that is back, however long connecting it fails. What was up between other addresses is not.
+ */
+static void test_comes_back(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_ASSERT_EQ(test, rails_there(peer), 2);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	forget_sent();
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	world.result = -EHOSTUNREACH;
+	try_rail(test, peer, 1, 0, 20);
+	KUNIT_EXPECT_GE(test, rail_of(peer, 1)->failures, RMP_WAYS_TRIES);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.result = 0;
+	try_rail(test, peer, 1, 0, 10);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+
+	world.port[1].addr = address(230);
+	rmp_endpoint_set_port(&world.port[1].addr, 0);
+	rmp_peer_device_changed(world.dev[1]);
+	world_settle(test);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 1));
+	KUNIT_EXPECT_FALSE(test, rail_of(peer, 1)->was_up);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	fail_rail(test, peer, 1);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	expect_wanted(test, 1, 6, 1);
+	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
+	check_peer(test, peer);
+}
+
 /* That the other side cannot just now, or does not answer, or that an attempt was given up,
  * is no reason to refuse anything.
  */
@@ -544,6 +584,7 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_full),
 	KUNIT_CASE(test_asked_for),
 	KUNIT_CASE(test_first_fails),
+	KUNIT_CASE(test_comes_back),
 	KUNIT_CASE(test_not_now),
 	KUNIT_CASE(test_passive),
 	KUNIT_CASE(test_passive_lost),
