@@ -53,14 +53,19 @@ static void ways_settled(struct rmp_ways *ways, u32 local, u32 remote)
 	ways->asked[local] &= ~BIT(remote);
 }
 
-static void ways_note_none(struct rmp_ways *ways, u32 local, u32 remote)
+/* True if that was not known. */
+static bool ways_note_none(struct rmp_ways *ways, u32 local, u32 remote)
 {
+	bool known;
+
 	ways_expire(ways);
+	known = ways->none[local] & BIT(remote);
 	if (!ways->refuses)
 		ways->forget = jiffies + RMP_WAYS_REST;
 	ways->refuses = true;
 	ways->none[local] |= BIT(remote);
 	ways_settled(ways, local, remote);
+	return !known;
 }
 
 /* ------------------------------------------------------------- for the flow */
@@ -108,34 +113,42 @@ static void ways_tell(struct rmp_session *s, u32 local, u32 remote, bool none)
 	kfree(msg);
 }
 
-/* peer->lock held. Says why requests will fail, which only have an errno for it. */
+/* peer->lock held. Says why requests will fail, which only have an errno for it. Who did not
+ * connect does not know more.
+ */
 static void ways_log(struct rmp_session *s, u32 local, u32 remote, int error)
 {
 	const struct rmp_wire_device *w = rmp_rails_remote(s, remote);
 	struct rmp_device *dev = rmp_device_get(local);
 	struct sockaddr_storage addr = {};
+	char why[24] = "as it says";
 
 	if (w)
 		rmp_rails_address(w, 0, &addr);
-	pr_warn_ratelimited("peer %s: no rail from %s to %pISc (device %u there), error %d: requests fail that have no other way\n",
+	if (s->initiator)
+		snprintf(why, sizeof(why), "error %d", error);
+	pr_warn_ratelimited("peer %s: no rail from %s to %pISc (device %u there), %s: requests fail that have no other way\n",
 			    s->peer->name,
 			    dev ? dev->ibdev->name : "a device that is gone",
-			    &addr, remote, error);
+			    &addr, remote, why);
 	if (dev)
 		rmp_device_put(dev);
 }
 
-/* peer->lock held. */
-static void ways_refuse(struct rmp_session *s, u32 local, u32 remote, int error)
+/* peer->lock held. True if that was not known. */
+static bool ways_refuse(struct rmp_session *s, u32 local, u32 remote, int error)
 {
 	struct rmp_ways *ways = &s->peer->ways;
+	bool news;
 
 	spin_lock_bh(&ways->lock);
-	ways_note_none(ways, local, remote);
+	news = ways_note_none(ways, local, remote);
 	spin_unlock_bh(&ways->lock);
-	ways_log(s, local, remote, error);
+	if (news)
+		ways_log(s, local, remote, error);
 	if (s->initiator)
 		ways_tell(s, local, remote, true);
+	return news;
 }
 
 /* The other side wants one. */
@@ -160,18 +173,24 @@ static void ways_asked(struct rmp_session *s, u32 local, u32 remote)
 static void ways_told_none(struct rmp_session *s, u32 local, u32 remote)
 {
 	struct rmp_peer *peer = s->peer;
+	bool news;
 	u32 i;
 
 	mutex_lock(&peer->lock);
-	ways_refuse(s, local, remote, -EHOSTUNREACH);
+	news = ways_refuse(s, local, remote, -EHOSTUNREACH);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
 
 		if (rail && rail->extra && rail->dev->index == local &&
-		    rail->remote_dev == remote)
+		    rail->remote_dev == remote) {
 			rail->going = true;
+			news = true;
+		}
 	}
 	mutex_unlock(&peer->lock);
+	/* A peer that says it over and over has nobody look at all requests for that. */
+	if (!news)
+		return;
 	/* When that is out of the table, the flow looks again. */
 	rmp_peer_kick(peer);
 	rmp_peer_ops->flow_kick(peer->flow);
