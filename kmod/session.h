@@ -103,6 +103,8 @@ struct rmp_session {
  *	for without asking
  * @wanted: likewise, to which one is to be made
  * @asked: of those, for which the other side was asked
+ * @later: to which one was wanted, but a device has no link or no address now; until something
+ *	happens to one
  * @none: to which there can be none, as it seems
  * @been: to which one was up in this session, between the addresses of now as far as is known
  * @refuses: there is any of these
@@ -113,6 +115,7 @@ struct rmp_ways {
 	u32 joined[RMP_DEVICES_MAX];
 	u32 wanted[RMP_DEVICES_MAX];
 	u32 asked[RMP_DEVICES_MAX];
+	u32 later[RMP_DEVICES_MAX];
 	u32 none[RMP_DEVICES_MAX];
 	u32 been[RMP_DEVICES_MAX];
 	bool refuses;

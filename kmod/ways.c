@@ -84,13 +84,17 @@ bool rmp_peer_way(struct rmp_peer *peer, u32 local, u32 remote)
 		      remote & (ways->joined[i] | ways->wanted[i]);
 	/* One that can be tried, the next when it fails. */
 	for (i = 0; i < RMP_DEVICES_MAX && !way; i++) {
-		left = local & BIT(i) ? remote & ~ways->none[i] : 0;
+		left = local & BIT(i) ?
+		       remote & ~(ways->none[i] | ways->later[i]) : 0;
 		if (!left)
 			continue;
 		ways->wanted[i] |= BIT(__ffs(left));
 		way = true;
 		kick = true;
 	}
+	/* One that cannot be tried now. */
+	for (i = 0; i < RMP_DEVICES_MAX && !way; i++)
+		way = local & BIT(i) && remote & ways->later[i];
 	spin_unlock_bh(&ways->lock);
 	if (kick)
 		rmp_peer_kick(peer);
@@ -267,11 +271,11 @@ static bool ways_hopeful(const struct rmp_session *s, const struct rmp_rail *rai
 	return false;
 }
 
-/* Makes one, or has it made. False: not now, for want of memory. @refused: set when there
- * can be none.
+/* Makes one, or has it made. False: not now, for want of memory. @look: set when there
+ * can be none, or not soon: the flow is to look for another one.
  */
 static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
-			  bool *refused)
+			  bool *look)
 {
 	const struct rmp_rail *rail = ways_rail(s, local, remote);
 	struct rmp_ways *ways = &s->peer->ways;
@@ -295,14 +299,20 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 		return true;
 	if (rail) {
 		ways_refuse(s, local, remote, rail->error);
-		*refused = true;
+		*look = true;
 		return true;
 	}
 	err = rmp_rails_join(s, local, remote);
 	switch (err) {
 	case 0:
+		return true;
 	case -EAGAIN:
-		/* Or until something happens to one of the devices. */
+		/* Nothing is to be done until something happens to one of the devices. */
+		spin_lock_bh(&ways->lock);
+		ways_settled(ways, local, remote);
+		*look |= !(ways->later[local] & BIT(remote));
+		ways->later[local] |= BIT(remote);
+		spin_unlock_bh(&ways->lock);
 		return true;
 	case -ENOMEM:
 		return false;
@@ -314,7 +324,7 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 		return true;
 	}
 	ways_refuse(s, local, remote, err);
-	*refused = true;
+	*look = true;
 	return true;
 }
 
@@ -375,6 +385,7 @@ void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote)
 	ways->joined[local] |= BIT(remote);
 	ways->been[local] |= BIT(remote);
 	ways->none[local] &= ~BIT(remote);
+	ways->later[local] &= ~BIT(remote);
 	ways_settled(ways, local, remote);
 	spin_unlock_bh(&ways->lock);
 }
@@ -415,6 +426,7 @@ void rmp_ways_forget(struct rmp_peer *peer)
 	spin_lock_bh(&ways->lock);
 	ways->refuses = false;
 	memset(ways->none, 0, sizeof(ways->none));
+	memset(ways->later, 0, sizeof(ways->later));
 	memset(ways->wanted, 0, sizeof(ways->wanted));
 	memset(ways->asked, 0, sizeof(ways->asked));
 	spin_unlock_bh(&ways->lock);
@@ -429,6 +441,7 @@ void rmp_ways_reset(struct rmp_peer *peer)
 	spin_lock_bh(&ways->lock);
 	ways->refuses = false;
 	memset(ways->none, 0, sizeof(ways->none));
+	memset(ways->later, 0, sizeof(ways->later));
 	memset(ways->been, 0, sizeof(ways->been));
 	memset(ways->joined, 0, sizeof(ways->joined));
 	memset(ways->wanted, 0, sizeof(ways->wanted));

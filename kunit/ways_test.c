@@ -371,6 +371,33 @@ static void test_first_fails(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Two devices here have it, and one of these has no link: the other one's rail is made. */
+static void test_other_device(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	int kicks;
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 2);
+	forget_sent();
+	world.port[0].why = "no link";
+	kicks = atomic_read(&world.kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0) | BIT(1), BIT(7)));
+	KUNIT_EXPECT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0) | BIT(1), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->dev->index, 1);
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->remote_dev, 7);
+	/* What only the first one has waits. */
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(7)));
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 3);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.port[0].why = NULL;
+	check_peer(test, peer);
+}
+
 /* A device of the other side has no link for a while: what was up to it is waited for when
  * that is back, however long connecting it fails. What was up between other addresses is not.
  */
@@ -584,6 +611,7 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_full),
 	KUNIT_CASE(test_asked_for),
 	KUNIT_CASE(test_first_fails),
+	KUNIT_CASE(test_other_device),
 	KUNIT_CASE(test_comes_back),
 	KUNIT_CASE(test_not_now),
 	KUNIT_CASE(test_passive),
