@@ -345,6 +345,15 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 
 	mutex_lock(&peer->lock);
 	rail = s->rails[m->rail];
+	if (s->owed[m->rail])
+		s->owed[m->rail]--;
+	/* The rail that asked may have been between other devices: what is connected with such
+	 * a token would have their keys.
+	 */
+	if (s->stale[m->rail]) {
+		s->stale[m->rail]--;
+		rail = NULL;
+	}
 	if (rail && rail->requested) {
 		rail->requested = false;
 		if (m->status || !m->nr) {
@@ -387,6 +396,7 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	if (missing && !tokens && !rail->requested && left <= 0) {
 		rail->requested = true;
 		rail->next_try = jiffies + RMP_RAIL_TIMEOUT;
+		s->owed[rail->index]++;
 		ask = true;
 	}
 	left = rail->next_try - jiffies;
@@ -696,6 +706,7 @@ static void rails_remove(struct rmp_session *s, u32 mask)
 		mutex_lock(&peer->lock);
 		rail = s->rails[i];
 		s->rails[i] = NULL;
+		s->stale[i] = s->owed[i];
 		s->pair_again = true;
 		if (rail)
 			rmp_ways_left(peer, rail->dev->index, rail->remote_dev);

@@ -40,6 +40,8 @@ struct rmp_revocation;
  * @uuid: of the peer
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
+ * @owed: answers that the peer owes, by place in @rails; likewise
+ * @stale: the first of these: to who had the place before
  * @next_rail: which one is driven first; the worker's
  * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
  *	or not; under peer->lock
@@ -76,6 +78,8 @@ struct rmp_session {
 	struct rmp_msg_devices devices;
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
+	u32 owed[RMP_RAILS_MAX];
+	u32 stale[RMP_RAILS_MAX];
 	u32 next_rail;
 	struct list_head ends;
 	struct list_head accepting;

@@ -438,6 +438,30 @@ static void test_comes_back(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* A place is made for other devices while the answer for those of before is on its way. */
+static void test_place_again(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->dev->index, 1);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 6);
+	check_peer(test, peer);
+}
+
 /* That the other side cannot just now, or does not answer, or that an attempt was given up,
  * is no reason to refuse anything.
  */
@@ -613,6 +637,7 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_first_fails),
 	KUNIT_CASE(test_other_device),
 	KUNIT_CASE(test_comes_back),
+	KUNIT_CASE(test_place_again),
 	KUNIT_CASE(test_not_now),
 	KUNIT_CASE(test_passive),
 	KUNIT_CASE(test_passive_lost),
