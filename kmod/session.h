@@ -14,9 +14,9 @@
  *
  * Locks, outer to inner: the table's mutex, peer->lock (mutex: session pointer,
  * state, rails, tokens), peer->rseg_lock (mutex: remote segments); control.c's
- * and the data rooms' spinlocks, and peer->dying_lock. s->export_lock is taken inside
- * the locks of our segments, and never together with peer->lock. None is held while
- * waiting for a peer.
+ * and the data rooms' spinlocks, peer->dying_lock, and peer->ways.lock within these.
+ * s->export_lock is taken inside the locks of our segments, and never together with
+ * peer->lock. None is held while waiting for a peer.
  */
 #ifndef RMP_SESSION_H
 #define RMP_SESSION_H
