@@ -609,17 +609,20 @@ void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m)
 void rmp_rails_devices(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i, gone = s->told_devices;
+	u32 i, before = s->told_devices, gone;
 
 	/* A device that is not told any more is gone, and with it its keys. */
 	s->told_devices = 0;
 	for (i = 0; i < s->devices.nr; i++)
 		s->told_devices |= BIT(s->devices.dev[i].index);
-	gone &= ~s->told_devices;
+	gone = before & ~s->told_devices;
 	for (i = 0; i < RMP_WIRE_DEVICES_MAX; i++) {
 		if (gone & BIT(i))
 			rmp_rseg_drop_device(peer, i);
 	}
+	/* One that had no link for a while has the keys that it had. */
+	if (s->told_devices & ~before)
+		rmp_rseg_new_device(s);
 	rmp_ways_forget(peer);
 	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {

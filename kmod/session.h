@@ -368,6 +368,8 @@ int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
 void rmp_rseg_session_up(struct rmp_session *s);
 void rmp_rseg_session_down(struct rmp_peer *peer);
 void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device);
+/* A device is told that was not before: keys of it that were dropped are asked for again. */
+void rmp_rseg_new_device(struct rmp_session *s);
 
 /* node.c */
 int rmp_node_init(void);
