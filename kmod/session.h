@@ -113,6 +113,7 @@ struct rmp_session {
  * @been: to which one was up in this session, between the addresses of now as far as is known
  * @refuses: there is any of these
  * @forget: jiffies when they are forgotten
+ * @changed: jiffies when something last happened to a device (READ_ONCE/WRITE_ONCE)
  */
 struct rmp_ways {
 	spinlock_t lock;	/* see above */
@@ -124,6 +125,7 @@ struct rmp_ways {
 	u32 been[RMP_DEVICES_MAX];
 	bool refuses;
 	unsigned long forget;
+	unsigned long changed;
 };
 
 /**

@@ -271,7 +271,7 @@ static bool ways_hopeful(const struct rmp_session *s, const struct rmp_rail *rai
 	return false;
 }
 
-/* Makes one, or has it made. False: not now, for want of memory. @look: set when there
+/* Makes one, or has it made. False: not now, but perhaps in a moment. @look: set when there
  * can be none, or not soon: the flow is to look for another one.
  */
 static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
@@ -316,6 +316,11 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 		return true;
 	case -ENOMEM:
 		return false;
+	case -EAFNOSUPPORT:
+		/* One that just came has its link-local address before the other, perhaps. */
+		if (time_before(jiffies, READ_ONCE(ways->changed) + RMP_WAYS_TIME))
+			return false;
+		break;
 	case -ENODEV:
 		/* What it had is elsewhere soon, or nowhere; then the flow looks again. */
 		spin_lock_bh(&ways->lock);
@@ -424,6 +429,7 @@ void rmp_ways_forget(struct rmp_peer *peer)
 	struct rmp_ways *ways = &peer->ways;
 
 	spin_lock_bh(&ways->lock);
+	WRITE_ONCE(ways->changed, jiffies);
 	ways->refuses = false;
 	memset(ways->none, 0, sizeof(ways->none));
 	memset(ways->later, 0, sizeof(ways->later));

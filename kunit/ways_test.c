@@ -230,6 +230,11 @@ static void test_cannot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
 	forget_sent();
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	wait_s(test, peer, 4);
+	/* They have just come, and may have others soon. */
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	wait_s(test, peer, 2);
 	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
 	expect_wanted(test, 1, 6, 1);
 	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
