@@ -270,3 +270,18 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 	/* Who was just choosing that device has other ways, perhaps. */
 	rmp_peer_ops->flow_kick(peer->flow);
 }
+
+void rmp_rseg_new_device(struct rmp_session *s)
+{
+	struct rmp_peer *peer = s->peer;
+	struct rmp_rseg *rseg;
+
+	mutex_lock(&peer->rseg_lock);
+	list_for_each_entry(rseg, &peer->rsegs, node) {
+		/* If it cannot be sent the session ends, and all is fetched in the next. */
+		if (rseg->state == RSEG_FETCHING || rseg->state == RSEG_READY)
+			rmp_rseg_refetch(s, rseg);
+		cond_resched();
+	}
+	mutex_unlock(&peer->rseg_lock);
+}

@@ -502,6 +502,18 @@ u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 	return min(left, rr->length - pos);
 }
 
+bool rmp_rregion_away(const struct rmp_rregion *rr)
+{
+	const struct rmp_rkeys *keys;
+	bool away;
+
+	rcu_read_lock();
+	keys = rcu_dereference(rr->rkeys);
+	away = keys && keys->devices & ~READ_ONCE(keys->usable);
+	rcu_read_unlock();
+	return away;
+}
+
 u32 rmp_keycache_list(struct rmp_keycache *kc, u64 *at, u32 first,
 		      struct rmpool_region_desc *desc, u32 nr)
 {

@@ -182,6 +182,11 @@ void rmp_rregion_free(struct rmp_rregion *rr);
 u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 		       u64 *iova, u32 *rkey);
 
+/* Whether it had keys of a device that the peer does not tell just now, which may be back with
+ * them. Any context, no lock.
+ */
+bool rmp_rregion_away(const struct rmp_rregion *rr);
+
 /* Copies up to @nr descriptors of the regions at offset *@at and behind, in order
  * of offset, without the @first of them. *@at is then where the next call goes
  * on. May reschedule; needs no serialisation with changes.

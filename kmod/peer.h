@@ -58,8 +58,9 @@ struct rmp_rail {
 	struct kref ref;
 	bool going;
 	bool was_up;
-	u32 failures;
-	int error;
+	unsigned long made;
+	u32 failures;		/* attempts that found no way */
+	int error;		/* of the last of these */
 	bool requested;
 	unsigned long next_try;
 	unsigned long backoff;

@@ -116,6 +116,9 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
 					       remote->speed_mbps));
 	rail->nr_qps = clamp_t(u32, nr_qps, 1, RMP_QPS_MAX);
 	rail->next_try = jiffies;
+	rail->made = jiffies;
+	/* It had no link for a while: it is waited for as if it had stayed. */
+	rail->was_up = rmp_ways_been(s->peer, local_dev, remote->index);
 	s->rails[index] = rail;
 	return rail;
 }
@@ -187,9 +190,8 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	     qp < rail->nr_qps && rmp_conn_up(conn) && conn_fits(rail, conn);
 	if (ok) {
 		rail->conns[qp] = conn;
+		rmp_ways_up(peer, rail->dev->index, rail->remote_dev);
 		/* From now on it is waited for when it is down. */
-		if (!rail->was_up)
-			rmp_ways_up(peer, rail->dev->index, rail->remote_dev);
 		rail->was_up = true;
 		/* As soon as the lock is dropped, the worker may destroy it. */
 		rmp_peer_ops->qp_start(conn);
@@ -261,10 +263,20 @@ static void rails_drain(struct rmp_session *s)
 
 /* ---------------------------------------------------------------- initiator */
 
+/* What the peer or this host cannot do just now, or gave up for another reason, says
+ * nothing about the way between the two devices.
+ */
+static bool error_is_of_way(int error)
+{
+	return error != -EAGAIN && error != -ECANCELED && error != -ENOMEM;
+}
+
 static void rail_failed(struct rmp_rail *rail, int error)
 {
-	rail->failures++;
-	rail->error = error;
+	if (error_is_of_way(error)) {
+		rail->failures++;
+		rail->error = error;
+	}
 	rail->backoff = clamp(rail->backoff * 2, RMP_RAIL_BACKOFF_MIN,
 			      RMP_RAIL_BACKOFF_MAX);
 	rail->next_try = jiffies + rail->backoff;
@@ -333,10 +345,19 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 
 	mutex_lock(&peer->lock);
 	rail = s->rails[m->rail];
+	if (s->owed[m->rail])
+		s->owed[m->rail]--;
+	/* The rail that asked may have been between other devices: what is connected with such
+	 * a token would have their keys.
+	 */
+	if (s->stale[m->rail]) {
+		s->stale[m->rail]--;
+		rail = NULL;
+	}
 	if (rail && rail->requested) {
 		rail->requested = false;
 		if (m->status || !m->nr) {
-			rail_failed(rail, -ECONNREFUSED);
+			rail_failed(rail, -EAGAIN);
 		} else {
 			rail->nr_qps = min_t(u32, rail->nr_qps, m->nr);
 			memcpy(rail->token, m->token, sizeof(rail->token));
@@ -370,11 +391,12 @@ static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
 	}
 	left = rail->next_try - jiffies;
 	if (rail->requested && left <= 0)
-		rail_failed(rail, -ETIMEDOUT);	/* no answer */
+		rail_failed(rail, -EAGAIN);	/* no answer in time */
 	tokens = rail->tokens & missing;
 	if (missing && !tokens && !rail->requested && left <= 0) {
 		rail->requested = true;
 		rail->next_try = jiffies + RMP_RAIL_TIMEOUT;
+		s->owed[rail->index]++;
 		ask = true;
 	}
 	left = rail->next_try - jiffies;
@@ -588,22 +610,31 @@ void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m)
 void rmp_rails_devices(struct rmp_session *s)
 {
 	struct rmp_peer *peer = s->peer;
-	u32 i, gone = s->told_devices;
+	u32 i, before = s->told_devices, gone;
 
 	/* A device that is not told any more is gone, and with it its keys. */
 	s->told_devices = 0;
 	for (i = 0; i < s->devices.nr; i++)
 		s->told_devices |= BIT(s->devices.dev[i].index);
-	gone &= ~s->told_devices;
+	gone = before & ~s->told_devices;
 	for (i = 0; i < RMP_WIRE_DEVICES_MAX; i++) {
 		if (gone & BIT(i))
 			rmp_rseg_drop_device(peer, i);
 	}
+	/* One that had no link for a while has the keys that it had. */
+	if (s->told_devices & ~before)
+		rmp_rseg_new_device(s);
 	rmp_ways_forget(peer);
 	mutex_lock(&peer->lock);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		if (s->rails[i] && !rail_leads_to(s, s->rails[i]))
-			s->rails[i]->going = true;
+		struct rmp_rail *rail = s->rails[i];
+
+		if (!rail || rail_leads_to(s, rail))
+			continue;
+		rail->going = true;
+		/* Else it is not told just now, and may come back. */
+		if (rmp_rails_remote(s, rail->remote_dev))
+			rmp_ways_moved(peer, rail->dev->index, rail->remote_dev);
 	}
 	mutex_unlock(&peer->lock);
 }
@@ -631,10 +662,14 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 		return;
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
+		bool moved;
 
-		if (rail && rail->dev == dev &&
-		    (!rmp_endpoint_equal(&rail->local, &port.addr) ||
-		     !rail_fits(rail)))
+		if (!rail || rail->dev != dev)
+			continue;
+		moved = !rmp_endpoint_equal(&rail->local, &port.addr);
+		if (moved)
+			rmp_ways_moved(s->peer, dev->index, rail->remote_dev);
+		if (moved || !rail_fits(rail))
 			rail->going = true;
 	}
 }
@@ -649,6 +684,8 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		if (s->rails[i] && s->rails[i]->dev == dev) {
 			s->rails[i]->going = true;
+			rmp_ways_moved(s->peer, dev->index,
+				       s->rails[i]->remote_dev);
 			found = true;
 		}
 	}
@@ -673,7 +710,10 @@ static void rails_remove(struct rmp_session *s, u32 mask)
 		mutex_lock(&peer->lock);
 		rail = s->rails[i];
 		s->rails[i] = NULL;
+		s->stale[i] = s->owed[i];
 		s->pair_again = true;
+		if (rail)
+			rmp_ways_left(peer, rail->dev->index, rail->remote_dev);
 		mutex_unlock(&peer->lock);
 		if (rail)
 			rmp_rail_put(rail);

@@ -3,8 +3,9 @@
  * What becomes of a request that no rail reaches.
  *
  * It waits, while that may pass: no rail is up; the region is not on any device just now, or
- * the peer has told no key of it; or a rail between devices that have both ends is
- * coming up, or being made (ways.c). If there can be none it is refused. That is looked
+ * the peer has told no key of it; a device of the peer that had it has no link, perhaps;
+ * or a rail between devices that have both ends is coming up, or being made
+ * (ways.c). If there can be none it is refused. That is looked
  * at for the byte that is next: what is before it may have been moved.
  *
  * Locking: flow->lock is held. Context: any. Only for what finds no rail, so what it costs
@@ -32,5 +33,6 @@ bool rmp_route_none(const struct rmp_request *req, u64 local_pos, u64 remote_pos
 		if (rmp_rregion_remote(req->rr, i, remote_pos, &iova, &key))
 			remote |= BIT(i);
 	}
-	return local && remote && !rmp_peer_way(flow->peer, local, remote);
+	return local && remote && !rmp_peer_way(flow->peer, local, remote) &&
+	       !rmp_rregion_away(req->rr);
 }

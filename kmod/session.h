@@ -14,9 +14,9 @@
  *
  * Locks, outer to inner: the table's mutex, peer->lock (mutex: session pointer,
  * state, rails, tokens), peer->rseg_lock (mutex: remote segments); control.c's
- * and the data rooms' spinlocks, and peer->dying_lock. s->export_lock is taken inside
- * the locks of our segments, and never together with peer->lock. None is held while
- * waiting for a peer.
+ * and the data rooms' spinlocks, peer->dying_lock, and peer->ways.lock within these.
+ * s->export_lock is taken inside the locks of our segments, and never together with
+ * peer->lock. None is held while waiting for a peer.
  */
 #ifndef RMP_SESSION_H
 #define RMP_SESSION_H
@@ -40,6 +40,8 @@ struct rmp_revocation;
  * @uuid: of the peer
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
+ * @owed: answers that the peer owes, by place in @rails; likewise
+ * @stale: the first of these: to who had the place before
  * @next_rail: which one is driven first; the worker's
  * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
  *	or not; under peer->lock
@@ -76,6 +78,8 @@ struct rmp_session {
 	struct rmp_msg_devices devices;
 	u32 told_devices;
 	struct rmp_rail *rails[RMP_RAILS_MAX];
+	u32 owed[RMP_RAILS_MAX];
+	u32 stale[RMP_RAILS_MAX];
 	u32 next_rail;
 	struct list_head ends;
 	struct list_head accepting;
@@ -99,21 +103,29 @@ struct rmp_session {
 /**
  * struct rmp_ways - between which devices rails are, and are needed (ways.c)
  * @lock: guards all of it; a leaf
- * @joined: by device here, which of the peer's a rail leads to that is up, or is waited for
+ * @joined: by device here, which of the peer's a rail leads to that is up, or that is waited
+ *	for without asking
  * @wanted: likewise, to which one is to be made
  * @asked: of those, for which the other side was asked
+ * @later: to which one was wanted, but a device has no link or no address now; until something
+ *	happens to one
  * @none: to which there can be none, as it seems
+ * @been: to which one was up in this session, between the addresses of now as far as is known
  * @refuses: there is any of these
  * @forget: jiffies when they are forgotten
+ * @changed: jiffies when something last happened to a device (READ_ONCE/WRITE_ONCE)
  */
 struct rmp_ways {
 	spinlock_t lock;	/* see above */
 	u32 joined[RMP_DEVICES_MAX];
 	u32 wanted[RMP_DEVICES_MAX];
 	u32 asked[RMP_DEVICES_MAX];
+	u32 later[RMP_DEVICES_MAX];
 	u32 none[RMP_DEVICES_MAX];
+	u32 been[RMP_DEVICES_MAX];
 	bool refuses;
 	unsigned long forget;
+	unsigned long changed;
 };
 
 /**
@@ -274,8 +286,14 @@ void rmp_ways_give_up(struct rmp_session *s);
  * it wants to be called again, 0: no need.
  */
 unsigned long rmp_ways_make(struct rmp_session *s);
-/* A rail is up for the first time. */
+/* A queue pair of a rail is up. */
 void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote);
+/* There was one up before, in this session. */
+bool rmp_ways_been(struct rmp_peer *peer, u32 local, u32 remote);
+/* One of them has another address, or is gone: that means nothing any more. */
+void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remote);
+/* A rail is out of the table: what the other side was asked about it is asked again. */
+void rmp_ways_left(struct rmp_peer *peer, u32 local, u32 remote);
 /* Devices changed, and the peer knows or will soon: what could not be may be possible now, and
  * what was needed may not be needed any more.
  */
@@ -353,6 +371,8 @@ int rmp_rseg_message(struct rmp_session *s, const struct rmp_msg *msg,
 void rmp_rseg_session_up(struct rmp_session *s);
 void rmp_rseg_session_down(struct rmp_peer *peer);
 void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device);
+/* A device is told that was not before: keys of it that were dropped are asked for again. */
+void rmp_rseg_new_device(struct rmp_session *s);
 
 /* node.c */
 int rmp_node_init(void);

@@ -181,8 +181,16 @@ static void test_no_rail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->moved, MIB);
 	KUNIT_EXPECT_FALSE(test, a->unknown);
 
-	/* The next one is refused in the call that submits it, others go on. */
+	/* One there that had it may be back. */
 	world.no_remote = ~(1U << 9);
+	world.away = true;
+	a = ask_now(test, 100, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, a->ended, 0);
+	world.away = false;
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	check_ended(test, a, -ENETUNREACH);
+	/* The next one is refused in the call that submits it, others go on. */
 	b = ask_now(test, 100, RMPOOL_CLASS_HIGH);
 	check_ended(test, b, -ENETUNREACH);
 	KUNIT_EXPECT_EQ(test, b->moved, 0);

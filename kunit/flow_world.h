@@ -68,6 +68,7 @@ static struct {
 	u64 split;		/* not 0: from that byte of a remote region on, instead: */
 	u32 no_remote_behind;
 	bool no_way;		/* what may become a way: nothing */
+	bool away;		/* a device of the peer that had the memory is not told */
 	int ways;		/* how often that was asked, and for which devices */
 	u32 way_local;
 	u32 way_remote;
@@ -197,6 +198,11 @@ u64 rmp_rregion_remote(const struct rmp_rregion *rr, u32 device, u64 pos,
 	*iova = rr->iova + pos;
 	*rkey = device << 24 | (u32)((rr->iova + pos) >> rr->chunk_shift);
 	return rest_of(rr->iova, rr->length, rr->chunk_shift, pos);
+}
+
+bool rmp_rregion_away(const struct rmp_rregion *rr)
+{
+	return world.away;
 }
 
 bool rmp_peer_way(struct rmp_peer *peer, u32 local, u32 remote)

@@ -589,11 +589,13 @@ static void test_drop_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 0, 0));
 	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 2, CHUNK, &iova, &rkey), 0);
 	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 2, 1));
+	KUNIT_EXPECT_TRUE(test, rmp_rregion_away(rr));
 	/* Told anew, it is back. */
 	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 1, 0, 4 * CHUNK, 2), 0);
 	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
 	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
 	KUNIT_EXPECT_EQ(test, rkey, key_of(1, 1, 0));
+	KUNIT_EXPECT_FALSE(test, rmp_rregion_away(rr));
 	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 10);
 	rmp_rregion_put(rr);
 }

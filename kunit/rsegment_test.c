@@ -533,6 +533,15 @@ static void test_remote_device_goes(struct kunit *test)
 	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 5, 0, &iova, &rkey), 0);
 	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 0), 0);
 	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 5, 0, &iova, &rkey), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	/* And back: it had no link. The peer has nothing to tell by itself. */
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
+	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 1, false), 0);
+	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 5, 0, &iova, &rkey), 0);
+	/* The same ones once more are nothing new. */
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
 	rmp_rregion_put(rr);
 	rmp_rseg_put(rseg);
 }

@@ -63,19 +63,28 @@ static void expect_wanted(struct kunit *test, u32 ours, u32 theirs, u32 none)
 	KUNIT_EXPECT_EQ(test, msg.rail_wanted.none, none);
 }
 
-/* Connecting a rail fails, as often as it is tried. */
+/* Each second it is answered what is asked for a rail. */
+static void try_rail(struct kunit *test, struct rmp_peer *peer, u8 rail, u8 status,
+		     u32 seconds)
+{
+	for (; seconds; seconds--) {
+		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, rail, status ? 0 : 2, status),
+				0);
+		world_advance_ms(test, 1000);
+	}
+}
+
+/* Connecting a rail fails, as often and as long as it is tried. */
 static void fail_rail(struct kunit *test, struct rmp_peer *peer, u8 rail)
 {
 	u32 i;
 
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, rail));
 	world.result = -EHOSTUNREACH;
-	for (i = 0; i < RMP_WAYS_TRIES; i++) {
-		KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, rail));
-		KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
-		KUNIT_EXPECT_EQ(test, say_tokens(test, peer, rail, 2, 0), 0);
-		world_advance_ms(test, 500);
-	}
+	try_rail(test, peer, rail, 0, 10);
 	world.result = 0;
+	for (i = 0; i < RMP_WAYS_TRIES; i++)
+		KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 }
 
 /* Time goes by, and the peer lives. */
@@ -130,12 +139,7 @@ static void test_made(struct kunit *test)
 	rmp_peer_qp_failed(rail, rail->conns[0]);
 	rmp_peer_qp_failed(rail, rail->conns[1]);
 	mutex_unlock(&peer->lock);
-	wait_s(test, peer, 10);
-	forget_sent();
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
-	wait_s(test, peer, 10);
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
-	wait_s(test, peer, 10);
+	try_rail(test, peer, FIRST, 0, 30);
 	KUNIT_ASSERT_PTR_EQ(test, rail_of(peer, FIRST), rail);
 	KUNIT_EXPECT_GE(test, rail->failures, RMP_WAYS_TRIES);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
@@ -226,6 +230,11 @@ static void test_cannot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
 	forget_sent();
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	wait_s(test, peer, 4);
+	/* They have just come, and may have others soon. */
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	wait_s(test, peer, 2);
 	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
 	expect_wanted(test, 1, 6, 1);
 	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
@@ -336,11 +345,11 @@ static void test_first_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, say_wanted(test, peer, 6, 1, false), 0);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
 	world.result = -EHOSTUNREACH;
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 500);
+	try_rail(test, peer, 1, 0, 2);
+	KUNIT_EXPECT_GE(test, rail_of(peer, 1)->failures, RMP_WAYS_TRIES);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 500);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	try_rail(test, peer, 1, 0, 10);
 	expect_wanted(test, 1, 6, 1);
 	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
 	KUNIT_EXPECT_NOT_NULL(test, rail_of(peer, 1));
@@ -352,8 +361,7 @@ static void test_first_fails(struct kunit *test)
 	check_peer(test, peer);
 
 	world.result = 0;
-	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 1, 2, 0), 0);
-	world_advance_ms(test, 50);
+	try_rail(test, peer, 1, 0, 10);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
 	/* Now it is waited for. */
@@ -365,6 +373,122 @@ static void test_first_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
 	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	check_peer(test, peer);
+}
+
+/* Two devices here have it, and one of these has no link: the other one's rail is made. */
+static void test_other_device(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	int kicks;
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 2);
+	forget_sent();
+	world.port[0].why = "no link";
+	kicks = atomic_read(&world.kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0) | BIT(1), BIT(7)));
+	KUNIT_EXPECT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0) | BIT(1), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->dev->index, 1);
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->remote_dev, 7);
+	/* What only the first one has waits. */
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(7)));
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 3);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.port[0].why = NULL;
+	check_peer(test, peer);
+}
+
+/* A device of the other side has no link for a while: what was up to it is waited for when
+ * that is back, however long connecting it fails. What was up between other addresses is not.
+ */
+static void test_comes_back(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
+	KUNIT_EXPECT_EQ(test, rails_there(peer), 1);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_ASSERT_EQ(test, rails_there(peer), 2);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	forget_sent();
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	world.result = -EHOSTUNREACH;
+	try_rail(test, peer, 1, 0, 20);
+	KUNIT_EXPECT_GE(test, rail_of(peer, 1)->failures, RMP_WAYS_TRIES);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.result = 0;
+	try_rail(test, peer, 1, 0, 10);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	check_peer(test, peer);
+
+	world.port[1].addr = address(230);
+	rmp_endpoint_set_port(&world.port[1].addr, 0);
+	rmp_peer_device_changed(world.dev[1]);
+	world_settle(test);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, 1));
+	KUNIT_EXPECT_FALSE(test, rail_of(peer, 1)->was_up);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	fail_rail(test, peer, 1);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(6)));
+	expect_wanted(test, 1, 6, 1);
+	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(1), BIT(6)));
+	check_peer(test, peer);
+}
+
+/* A place is made for other devices while the answer for those of before is on its way. */
+static void test_place_again(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 3), 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(1), BIT(7)));
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_EQ(test, rail_of(peer, FIRST)->dev->index, 1);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, FIRST, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 6);
+	check_peer(test, peer);
+}
+
+/* That the other side cannot just now, or does not answer, or that an attempt was given up,
+ * is no reason to refuse anything.
+ */
+static void test_not_now(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+
+	go_ready(test, peer, 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	forget_sent();
+	try_rail(test, peer, FIRST, RMP_REJECT_RESOURCES, 20);
+	wait_s(test, peer, 10);
+	world.result = -EAGAIN;
+	try_rail(test, peer, FIRST, 0, 10);
+	world.result = -ECANCELED;
+	try_rail(test, peer, FIRST, 0, 10);
+	KUNIT_ASSERT_NOT_NULL(test, rail_of(peer, FIRST));
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	world.result = 0;
+	try_rail(test, peer, FIRST, 0, 10);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 6);
 	check_peer(test, peer);
 }
 
@@ -449,6 +573,66 @@ static void test_passive(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, peer->session);
 }
 
+/* A rail that was up is down: whether it is still in the table of the side that connects is
+ * for that to say.
+ */
+static void test_passive_lost(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rail *rail;
+	int kicks;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 5, 5, 0);
+	connect_rail(test, 5);
+	ask_rail(test, peer, 31, 6, 0);
+	connect_rail(test, 31);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+
+	rail = rail_of(peer, 31);
+	kicks = atomic_read(&world.kicks);
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail, rail->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	expect_wanted(test, 0, 6, 0);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	check_peer(test, peer);
+
+	/* It has, and is back. */
+	ask_rail(test, peer, 31, 6, 0);
+	connect_rail(test, 31);
+	KUNIT_EXPECT_PTR_EQ(test, rail_of(peer, 31), rail);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_RAIL_WANTED, NULL));
+	KUNIT_EXPECT_EQ(test, peer->ways.wanted[0], 0);
+
+	/* It has not, and has another one in that place: it is asked again. */
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail, rail->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
+	KUNIT_EXPECT_TRUE(test, way(test, peer, BIT(0), BIT(6)));
+	expect_wanted(test, 0, 6, 0);
+	KUNIT_EXPECT_EQ(test, say(test, peer, &(struct rmp_msg){
+		.type = RMP_MSG_RAIL_REQUEST,
+		.rail_request = { .rail = 31, .sender_dev = 5, .receiver_dev = 1,
+				  .nr_qps = 2 },
+	}), 0);
+	KUNIT_EXPECT_NULL(test, rail_of(peer, 31));
+	expect_wanted(test, 0, 6, 0);
+	/* Or there can be none any more. */
+	KUNIT_EXPECT_EQ(test, say_wanted(test, peer, 6, 0, true), 0);
+	KUNIT_EXPECT_FALSE(test, way(test, peer, BIT(0), BIT(6)));
+	check_peer(test, peer);
+}
+
 static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_made),
 	KUNIT_CASE(test_fails),
@@ -456,7 +640,12 @@ static struct kunit_case ways_cases[] = {
 	KUNIT_CASE(test_full),
 	KUNIT_CASE(test_asked_for),
 	KUNIT_CASE(test_first_fails),
+	KUNIT_CASE(test_other_device),
+	KUNIT_CASE(test_comes_back),
+	KUNIT_CASE(test_place_again),
+	KUNIT_CASE(test_not_now),
 	KUNIT_CASE(test_passive),
+	KUNIT_CASE(test_passive_lost),
 	{}
 };
 
