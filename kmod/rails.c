@@ -476,11 +476,17 @@ struct rail_accepting {
 	struct rmp_conn *conn;
 };
 
-/* Finds the rail that a token was given for, and uses the token up. */
+/* Finds the rail that a token was given for, and uses the token up. What is connected with
+ * it has the keys of the initiator's device that the rail is of, so it has to come from
+ * there: the request is not in order with what the initiator says of its devices, and may
+ * be of another one that is in the same place by now. The initiator connects from the
+ * address that it tells. Where it has not told that yet, it asks for tokens again.
+ */
 static struct rmp_rail *take_token(struct rmp_session *s,
-				   const struct rmp_wire_req *req,
+				   const struct rmp_cm_request *cm,
 				   struct rail_accepting *a)
 {
+	const struct rmp_wire_req *req = &cm->req;
 	struct rmp_peer *peer = s->peer;
 	struct rmp_rail *rail = NULL;
 
@@ -491,7 +497,8 @@ static struct rmp_rail *take_token(struct rmp_session *s,
 		rail = s->rails[req->rail];
 	if (rail && (rail->going || !(rail->tokens & BIT(req->qp)) ||
 		     crypto_memneq(rail->token[req->qp], req->token,
-				   RMP_WIRE_TOKEN)))
+				   RMP_WIRE_TOKEN) ||
+		     !rmp_endpoint_same_host(&rail->remote, &cm->src)))
 		rail = NULL;
 	if (rail) {
 		rail->tokens &= ~BIT(req->qp);
@@ -558,7 +565,7 @@ void rmp_rails_incoming(struct rmp_cm_request *req)
 		rmp_cm_reject(req, RMP_REJECT_NO_PEER, false);
 		goto out;
 	}
-	rail = take_token(s, &req->req, &a);
+	rail = take_token(s, req, &a);
 	if (!rail) {
 		rmp_cm_reject(req, RMP_REJECT_TOKEN, false);
 		goto out;

@@ -47,7 +47,7 @@ enum rmp_wire_reject {
 	RMP_REJECT_SELF = 4,		/* the request came from this very node */
 	RMP_REJECT_CROSSED = 5,		/* our own request to you goes first */
 	RMP_REJECT_RETRY = 6,		/* come again: an old connection is probed */
-	RMP_REJECT_TOKEN = 7,		/* data QP without, with a used or a wrong token */
+	RMP_REJECT_TOKEN = 7,		/* data QP without a good token, or from elsewhere */
 	RMP_REJECT_NO_PEER = 8,		/* data QP without a control connection */
 	RMP_REJECT_RESOURCES = 9,
 	RMP_REJECT_IN_USE = 10,		/* that peer is connected and alive */

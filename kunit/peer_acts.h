@@ -382,12 +382,14 @@ static inline int call_knock(struct caller *c)
 }
 
 /* The same for a data queue pair. */
-static inline int knock_data(struct kunit *test, u8 n, u8 rail, u8 qp, const u8 *token)
+static inline int knock_data_from(struct kunit *test, u8 from, u8 n, u8 rail, u8 qp,
+				  const u8 *token)
 {
 	struct world_request *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->cm.src = address(n);
+	r->cm.src = address(from);
+	rmp_endpoint_set_port(&r->cm.src, 40000);
 	r->cm.req.kind = RMP_WIRE_DATA;
 	r->cm.req.rail = rail;
 	r->cm.req.qp = qp;
@@ -397,6 +399,25 @@ static inline int knock_data(struct kunit *test, u8 n, u8 rail, u8 qp, const u8 
 	rmp_session_incoming(&r->cm);
 	world_settle(test);
 	return r->result;
+}
+
+/* From the device of node @n that the rail is of, where say_devices() told it. */
+static inline int knock_data(struct kunit *test, u8 n, u8 rail, u8 qp, const u8 *token)
+{
+	struct rmp_peer *peer;
+	u8 uuid[RMP_WIRE_UUID];
+	u8 from = 50;
+
+	uuid_of(uuid, n);
+	peer = rmp_peer_find_uuid(uuid);
+	if (peer) {
+		mutex_lock(&peer->lock);
+		if (peer->session && rail < RMP_RAILS_MAX && peer->session->rails[rail])
+			from += peer->session->rails[rail]->remote_dev - 5;
+		mutex_unlock(&peer->lock);
+		rmp_peer_put(peer);
+	}
+	return knock_data_from(test, from, n, rail, qp, token);
 }
 
 /* The gate opens, with that result for the work item that stands there. */

@@ -746,6 +746,38 @@ static void test_tokens(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* Nor is it good for another device, whose keys are others. */
+static void test_tokens_elsewhere(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	static struct rmp_msg msg;
+	const struct rmp_msg_rail_tokens *t = &msg.rail_tokens;
+
+	go_passive(test, peer, 1, 2);
+	ask_rail(test, peer, 0, 5, 0, 2, &msg);
+	KUNIT_ASSERT_EQ(test, t->status, 0);
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 51, 1, 0, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	/* Where the control connection comes from is nothing to it. */
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 1, 1, 0, 0, t->token[0]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 50, 1, 0, 0, t->token[0]), 0);
+
+	/* The device has another address, which it comes from before it tells. */
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 60, 1, 0, 1, t->token[1]),
+			RMP_REJECT_TOKEN);
+	say_device_at(test, peer, 60);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	ask_rail(test, peer, 0, 5, 0, 2, &msg);
+	KUNIT_ASSERT_EQ(test, t->status, 0);
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 50, 1, 0, 1, t->token[1]),
+			RMP_REJECT_TOKEN);
+	KUNIT_EXPECT_EQ(test, knock_data_from(test, 60, 1, 0, 1, t->token[1]), 0);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
+	check_peer(test, peer);
+}
+
 /* New tokens make the old ones void, and a new queue pair takes the old one's
  * place: the side that connects knows which are dead.
  */
@@ -819,7 +851,7 @@ static int call_data(struct caller *c)
 
 	if (!r)
 		return -1;
-	r->cm.src = address(1);
+	r->cm.src = address(50);
 	r->cm.req.kind = RMP_WIRE_DATA;
 	r->cm.req.qp = k->qp;
 	uuid_of(r->cm.req.uuid, 1);
@@ -969,6 +1001,7 @@ static struct kunit_case rails_cases[] = {
 	KUNIT_CASE(test_device_changes),
 	KUNIT_CASE(test_remote_device_goes),
 	KUNIT_CASE(test_tokens),
+	KUNIT_CASE(test_tokens_elsewhere),
 	KUNIT_CASE(test_tokens_anew),
 	KUNIT_CASE(test_no_tokens),
 	KUNIT_CASE(test_no_tokens_meanwhile),

@@ -439,7 +439,7 @@ static int call_data(struct caller *c)
 
 	if (!req)
 		return -1;
-	req->cm.src = address(1);
+	req->cm.src = address(50);
 	req->cm.req.kind = RMP_WIRE_DATA;
 	uuid_of(req->cm.req.uuid, 1);
 	memcpy(req->cm.req.token, let_in_token, sizeof(let_in_token));
