@@ -27,7 +27,7 @@ struct rmp_session;
  *	used when no other rail is up
  * @speed_mbps: of the slower side
  * @nr_qps: how many there are to be
- * @conns: queue pairs; entries are set and cleared by peer.c only
+ * @conns: queue pairs; entries are set and cleared by rails.c and admit.c only
  * @flow: of the data rooms, the peer's
  * @put_bytes: moved by this node; likewise the others
  * @outstanding: bytes posted and not completed, for display
@@ -54,7 +54,7 @@ struct rmp_rail {
 	atomic64_t slices;
 	atomic64_t errors;
 	atomic64_t outstanding;
-	/* of rails.c, under the peer's lock */
+	/* of rails.c, dial.c and admit.c, under the peer's lock */
 	struct kref ref;
 	bool going;
 	bool was_up;

@@ -4,30 +4,26 @@
  *
  * The initiator of a session pairs its devices with those the peer told
  * (pairing.c): one rail for each local device, and those that somebody needs besides
- * (ways.c). It asks for tokens over the control channel and connects each data queue
- * pair with one. A token is 128 random bits, good for one queue pair of one rail, once;
- * only who reads the control channel knows it. When a queue pair fails, on either side,
- * the worker takes it down and tells the peer its number, whose worker does the same with
- * the other end (fence.c); and the initiator connects it anew. It is destroyed meanwhile
- * (dying.c). A peer that does not let go of memory loses all of them (revoke.c), and all
- * tokens.
+ * (ways.c). It connects their queue pairs (dial.c), and the other side lets them in
+ * (admit.c). When a queue pair fails, on either side, the worker takes it down and tells
+ * the peer its number, whose worker does the same with the other end (fence.c); and the
+ * initiator connects it anew. It is destroyed meanwhile (dying.c). A peer that does not let
+ * go of memory loses all of them (revoke.c), and all tokens.
  *
  * Locking: rails and tokens under peer->lock. Queue pairs are entered into
  * rail->conns and started when they are up, and taken out before they are
- * drained, which happens outside of the lock. Those being accepted are in
- * s->accepting, so that who ends all of them does not miss any: the peer can use
- * one before it is entered.
+ * drained, which happens outside of the lock.
  *
  * Lifetime: a rail is referenced by the session's table, by a connection being
  * accepted on it, and by those of it that are being destroyed. Its device reference goes
  * with it, so a rail of a device that is removed is taken out as soon as its queue pairs
  * are drained.
+ *
+ * Context: process; what waits is done by the worker, but for queue pairs that are let in.
  */
 #define pr_fmt(fmt) "rmpool: " fmt
 
-#include <crypto/algapi.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 #include "rsegment.h"
 #include "session.h"
@@ -35,10 +31,6 @@
 unsigned int rmp_qps = 2;
 module_param_named(qps, rmp_qps, uint, 0644);
 MODULE_PARM_DESC(qps, "queue pairs per rail, 1 to 16 (default 2)");
-
-#define RMP_RAIL_BACKOFF_MIN	msecs_to_jiffies(100)
-#define RMP_RAIL_BACKOFF_MAX	msecs_to_jiffies(5000)
-#define RMP_RAIL_TIMEOUT	msecs_to_jiffies(3000)
 
 /* ---------------------------------------------------------- rails themselves */
 
@@ -160,8 +152,8 @@ static bool conn_fits(const struct rmp_rail *rail, const struct rmp_conn *conn)
  * the CM says goes over the rail that fails, and one that posts nothing hears nothing.
  * This one carried nothing of ours, so no answer is needed.
  */
-static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
-			   u32 qp, const struct rmp_conn *conn)
+void rmp_rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail, u32 qp,
+			const struct rmp_conn *conn)
 {
 	struct rmp_msg *msg;
 
@@ -178,9 +170,8 @@ static void rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail,
 	kfree(msg);
 }
 
-/* A queue pair is up: enter it, unless the rail went meanwhile. */
-static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
-		       struct rmp_conn *conn)
+bool rmp_rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
+		    struct rmp_conn *conn)
 {
 	struct rmp_peer *peer = s->peer;
 	bool ok;
@@ -205,9 +196,7 @@ static bool rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
 	return ok;
 }
 
-/* Of a queue pair that is in no table any more: drains it, and leaves the rest to others. */
-static void rail_end_qp(struct rmp_session *s, struct rmp_rail *rail,
-			struct rmp_conn *conn)
+void rmp_rail_end_qp(struct rmp_session *s, struct rmp_rail *rail, struct rmp_conn *conn)
 {
 	rmp_fence_drain(s, conn);
 	rmp_dying_add(rail, conn);
@@ -244,7 +233,7 @@ static void rail_drain(struct rmp_session *s, struct rmp_rail *rail)
 	}
 	for (i = 0; i < RMP_QPS_MAX; i++) {
 		if (gone[i])
-			rail_end_qp(s, rail, gone[i]);
+			rmp_rail_end_qp(s, rail, gone[i]);
 	}
 }
 
@@ -261,330 +250,7 @@ static void rails_drain(struct rmp_session *s)
 	}
 }
 
-/* ---------------------------------------------------------------- initiator */
-
-/* What the peer or this host cannot do just now, or gave up for another reason, says
- * nothing about the way between the two devices.
- */
-static bool error_is_of_way(int error)
-{
-	return error != -EAGAIN && error != -ECANCELED && error != -ENOMEM;
-}
-
-static void rail_failed(struct rmp_rail *rail, int error)
-{
-	if (error_is_of_way(error)) {
-		rail->failures++;
-		rail->error = error;
-	}
-	rail->backoff = clamp(rail->backoff * 2, RMP_RAIL_BACKOFF_MIN,
-			      RMP_RAIL_BACKOFF_MAX);
-	rail->next_try = jiffies + rail->backoff;
-	rail->tokens = 0;
-	rail->requested = false;
-}
-
-/* Connects one queue pair with a token; by the worker. */
-static int rail_connect_qp(struct rmp_session *s, struct rmp_rail *rail, u32 qp)
-{
-	struct rmp_wire_req req = {
-		.kind = RMP_WIRE_DATA,
-		.rail = rail->index,
-		.qp = qp,
-	};
-	struct rmp_peer *peer = s->peer;
-	struct rmp_conn *conn;
-	int ret;
-
-	conn = rmp_peer_ops->qp_create(rail, qp);
-	if (IS_ERR(conn))
-		return PTR_ERR(conn);
-	mutex_lock(&peer->lock);
-	rmp_fence_watch(s, rail->index, conn);
-	memcpy(req.token, rail->token[qp], sizeof(req.token));
-	rail->tokens &= ~BIT(qp);
-	peer->connecting = conn;
-	if (peer->removed || READ_ONCE(s->broken) || READ_ONCE(s->overdue))
-		rmp_conn_abort(conn);
-	mutex_unlock(&peer->lock);
-
-	ret = rmp_conn_connect(conn, &rail->local, &rail->remote, &req,
-			       RMP_RAIL_TIMEOUT);
-	mutex_lock(&peer->lock);
-	peer->connecting = NULL;
-	mutex_unlock(&peer->lock);
-	if (!ret && !rail_enter(s, rail, qp, conn))
-		ret = -ECANCELED;
-	if (ret) {
-		rail_tell_lost(s, rail, qp, conn);
-		rail_end_qp(s, rail, conn);
-	}
-	return ret;
-}
-
-static void rail_request_tokens(struct rmp_session *s, struct rmp_rail *rail)
-{
-	struct rmp_msg *msg;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return;
-	msg->type = RMP_MSG_RAIL_REQUEST;
-	msg->rail_request.rail = rail->index;
-	msg->rail_request.sender_dev = rail->dev->index;
-	msg->rail_request.receiver_dev = rail->remote_dev;
-	msg->rail_request.nr_qps = rail->nr_qps;
-	rmp_session_send(s, msg);
-	kfree(msg);
-}
-
-int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rail *rail;
-
-	mutex_lock(&peer->lock);
-	rail = s->rails[m->rail];
-	if (s->owed[m->rail])
-		s->owed[m->rail]--;
-	/* The rail that asked may have been between other devices: what is connected with such
-	 * a token would have their keys.
-	 */
-	if (s->stale[m->rail]) {
-		s->stale[m->rail]--;
-		rail = NULL;
-	}
-	if (rail && rail->requested) {
-		rail->requested = false;
-		if (m->status || !m->nr) {
-			rail_failed(rail, -EAGAIN);
-		} else {
-			rail->nr_qps = min_t(u32, rail->nr_qps, m->nr);
-			memcpy(rail->token, m->token, sizeof(rail->token));
-			rail->tokens = GENMASK(rail->nr_qps - 1, 0);
-		}
-	}
-	mutex_unlock(&peer->lock);
-	rmp_peer_kick(peer);
-	return 0;
-}
-
-/* What the initiator does for one rail; jiffies until the next time, 0: none.
- * @failed: a queue pair did not connect, which may have taken long.
- */
-static unsigned long rail_drive(struct rmp_session *s, struct rmp_rail *rail,
-				bool *failed)
-{
-	struct rmp_peer *peer = s->peer;
-	u32 qp, missing = 0, tokens;
-	bool ask = false;
-	long left;
-	int ret;
-
-	/* It is looked at again when there are less. */
-	if (rmp_dying_full(peer, rail->index))
-		return 0;
-	mutex_lock(&peer->lock);
-	for (qp = 0; qp < rail->nr_qps; qp++) {
-		if (!rail->conns[qp])
-			missing |= BIT(qp);
-	}
-	left = rail->next_try - jiffies;
-	if (rail->requested && left <= 0)
-		rail_failed(rail, -EAGAIN);	/* no answer in time */
-	tokens = rail->tokens & missing;
-	if (missing && !tokens && !rail->requested && left <= 0) {
-		rail->requested = true;
-		rail->next_try = jiffies + RMP_RAIL_TIMEOUT;
-		s->owed[rail->index]++;
-		ask = true;
-	}
-	left = rail->next_try - jiffies;
-	mutex_unlock(&peer->lock);
-
-	if (!missing)
-		return 0;
-	if (ask)
-		rail_request_tokens(s, rail);
-	for (qp = 0; qp < RMP_QPS_MAX && tokens; qp++) {
-		if (!(tokens & BIT(qp)))
-			continue;
-		tokens &= ~BIT(qp);
-		ret = rail_connect_qp(s, rail, qp);
-		if (ret) {
-			mutex_lock(&peer->lock);
-			rail_failed(rail, ret);
-			left = rail->next_try - jiffies;
-			mutex_unlock(&peer->lock);
-			*failed = true;
-			break;
-		}
-		rail->backoff = 0;
-		left = 1;
-	}
-	return max(left, 1L);
-}
-
-/* ------------------------------------------------------------------ passive */
-
-void rmp_rails_request(struct rmp_session *s,
-		       const struct rmp_msg_rail_request *m)
-{
-	const struct rmp_wire_device *remote;
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rail *rail;
-	struct rmp_msg *msg;
-
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
-		return;		/* the initiator asks again */
-	msg->type = RMP_MSG_RAIL_TOKENS;
-	msg->rail_tokens.rail = m->rail;
-	msg->rail_tokens.status = RMP_REJECT_RESOURCES;
-
-	mutex_lock(&peer->lock);
-	rail = s->rails[m->rail];
-	remote = rmp_rails_remote(s, m->sender_dev);
-	if (rail && (rail->dev->index != m->receiver_dev ||
-		     rail->remote_dev != m->sender_dev)) {
-		rail->going = true;	/* of a former device; comes again */
-		rail = NULL;
-	} else if (!rail && remote && !s->closing) {
-		rail = rmp_rail_create(s, m->rail, m->receiver_dev, remote,
-				       m->nr_qps);
-	}
-	/* Else the initiator asks again. */
-	if (rail && !rail->going && !s->cutting &&
-	    !rmp_dying_full(peer, rail->index)) {
-		get_random_bytes(rail->token, sizeof(rail->token));
-		rail->tokens = GENMASK(rail->nr_qps - 1, 0);
-		memcpy(msg->rail_tokens.token, rail->token,
-		       rail->nr_qps * RMP_WIRE_TOKEN);
-		msg->rail_tokens.nr = rail->nr_qps;
-		msg->rail_tokens.status = 0;
-	}
-	mutex_unlock(&peer->lock);
-	rmp_peer_kick(peer);
-	rmp_session_send(s, msg);
-	kfree_sensitive(msg);
-}
-
-/* A queue pair that is being let in, of whoever does. */
-struct rail_accepting {
-	struct list_head node;
-	struct rmp_rail *rail;
-	struct rmp_conn *conn;
-};
-
-/* Finds the rail that a token was given for, and uses the token up. What is connected with
- * it has the keys of the initiator's device that the rail is of, so it has to come from
- * there: the request is not in order with what the initiator says of its devices, and may
- * be of another one that is in the same place by now. The initiator connects from the
- * address that it tells. Where it has not told that yet, it asks for tokens again.
- */
-static struct rmp_rail *take_token(struct rmp_session *s,
-				   const struct rmp_cm_request *cm,
-				   struct rail_accepting *a)
-{
-	const struct rmp_wire_req *req = &cm->req;
-	struct rmp_peer *peer = s->peer;
-	struct rmp_rail *rail = NULL;
-
-	if (req->rail >= RMP_RAILS_MAX || req->qp >= RMP_QPS_MAX)
-		return NULL;
-	mutex_lock(&peer->lock);
-	if (!s->closing && !s->cutting && s->rails[req->rail])
-		rail = s->rails[req->rail];
-	if (rail && (rail->going || !(rail->tokens & BIT(req->qp)) ||
-		     crypto_memneq(rail->token[req->qp], req->token,
-				   RMP_WIRE_TOKEN) ||
-		     !rmp_endpoint_same_host(&rail->remote, &cm->src)))
-		rail = NULL;
-	if (rail) {
-		rail->tokens &= ~BIT(req->qp);
-		rmp_rail_hold(rail);
-		rmp_dying_let_in(rail);
-		a->rail = rail;
-		list_add(&a->node, &s->accepting);
-	}
-	mutex_unlock(&peer->lock);
-	return rail;
-}
-
-static void rail_accept(struct rmp_session *s, struct rmp_rail *rail,
-			struct rmp_cm_request *req, struct rail_accepting *a)
-{
-	struct rmp_peer *peer = s->peer;
-	struct rmp_conn *conn, *old;
-	u32 qp = req->req.qp;
-	int ret;
-
-	/* The initiator knows that the old one is dead; make room. */
-	mutex_lock(&peer->lock);
-	old = rail->conns[qp];
-	rail->conns[qp] = NULL;
-	mutex_unlock(&peer->lock);
-	if (old) {
-		rmp_conn_disconnect(old);
-		rmp_fence_ask(s, rail->index, qp, old);
-		rail_end_qp(s, rail, old);
-	}
-
-	conn = rmp_peer_ops->qp_create(rail, qp);
-	if (IS_ERR(conn)) {
-		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
-		return;
-	}
-	mutex_lock(&peer->lock);
-	rmp_fence_watch(s, rail->index, conn);
-	a->conn = conn;
-	if (s->closing || s->cutting || rail->going)
-		rmp_conn_abort(conn);
-	mutex_unlock(&peer->lock);
-	ret = rmp_conn_accept(conn, req, RMP_RAIL_TIMEOUT);
-	mutex_lock(&peer->lock);
-	a->conn = NULL;
-	mutex_unlock(&peer->lock);
-	if (ret || !rail_enter(s, rail, qp, conn)) {
-		rail_tell_lost(s, rail, qp, conn);
-		rail_end_qp(s, rail, conn);
-	}
-}
-
-void rmp_rails_incoming(struct rmp_cm_request *req)
-{
-	struct rail_accepting a = {};
-	struct rmp_session *s = NULL;
-	struct rmp_rail *rail = NULL;
-	struct rmp_peer *peer;
-
-	peer = rmp_peer_find_uuid(req->req.uuid);
-	if (peer)
-		s = rmp_session_get(peer);
-	if (!s || s->initiator) {
-		rmp_cm_reject(req, RMP_REJECT_NO_PEER, false);
-		goto out;
-	}
-	rail = take_token(s, req, &a);
-	if (!rail) {
-		rmp_cm_reject(req, RMP_REJECT_TOKEN, false);
-		goto out;
-	}
-	rail_accept(s, rail, req, &a);
-	mutex_lock(&peer->lock);
-	list_del(&a.node);
-	mutex_unlock(&peer->lock);
-	/* Who ends all of them, or those on a device, waits for this one. */
-	rmp_dying_was_let_in(rail);
-	rmp_rail_put(rail);
-out:
-	if (s)
-		rmp_session_put(s);
-	if (peer)
-		rmp_peer_put(peer);
-}
-
-/* --------------------------------------------------------------- both sides */
+/* ------------------------------------------------- what changes around them */
 
 /* peer->lock held: is the other end still what the rail was made to? Queue pairs
  * keep the address that they were connected to, so a new one needs a new rail.
@@ -683,7 +349,6 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 
 bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 {
-	struct rail_accepting *a;
 	bool found = false;
 	u32 i;
 
@@ -697,12 +362,11 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 		}
 	}
 	/* The peer may have answered already, and write. */
-	list_for_each_entry(a, &s->accepting, node) {
-		if (a->conn && a->rail->dev == dev)
-			rmp_conn_abort(a->conn);
-	}
+	rmp_rails_abort_accepting(s, dev);
 	return found;
 }
+
+/* ------------------------------------------------------------ by the worker */
 
 /* They have no queue pair any more, but for those that are being destroyed. */
 static void rails_remove(struct rmp_session *s, u32 mask)
@@ -727,13 +391,9 @@ static void rails_remove(struct rmp_session *s, u32 mask)
 	}
 }
 
-/* Only the worker takes rails out of the table, so it may walk it unlocked. */
 unsigned long rmp_rails_maintain(struct rmp_session *s)
 {
-	struct rmp_peer *peer = s->peer;
-	unsigned long next = 0, t;
-	u32 i, n, going = 0;
-	bool failed = false;
+	u32 i, going = 0;
 
 	rmp_ways_give_up(s);
 	/* Before: only what is drained as one that goes has no queue pair. */
@@ -745,33 +405,7 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 	}
 	rails_drain(s);
 	rails_remove(s, going);
-	if (!s->initiator)
-		return rmp_ways_make(s);
-
-	mutex_lock(&peer->lock);
-	if (s->pair_again) {
-		s->pair_again = !rmp_rails_pair(s);
-		if (s->pair_again)
-			next = RMP_RAIL_BACKOFF_MIN;
-	}
-	mutex_unlock(&peer->lock);
-	t = rmp_ways_make(s);
-	if (t && (!next || t < next))
-		next = t;
-	for (n = 0; n < RMP_RAILS_MAX; n++) {
-		i = (s->next_rail + n) % RMP_RAILS_MAX;
-		if (!s->rails[i] || READ_ONCE(s->broken))
-			continue;
-		t = rail_drive(s, s->rails[i], &failed);
-		if (failed) {
-			/* After seconds perhaps: look at all else first. */
-			s->next_rail = i + 1;
-			return 1;
-		}
-		if (t && (!next || t < next))
-			next = t;
-	}
-	return next;
+	return s->initiator ? rmp_rails_dial(s) : rmp_ways_make(s);
 }
 
 /* Ends what is in flight on all queue pairs, those being let in included. No token is good
@@ -779,7 +413,6 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
  */
 static void rails_disconnect(struct rmp_session *s)
 {
-	struct rail_accepting *a;
 	u32 i, q;
 
 	lockdep_assert_held(&s->peer->lock);
@@ -797,10 +430,7 @@ static void rails_disconnect(struct rmp_session *s)
 			rmp_conn_disconnect(rail->conns[q]);
 		}
 	}
-	list_for_each_entry(a, &s->accepting, node) {
-		if (a->conn)
-			rmp_conn_abort(a->conn);
-	}
+	rmp_rails_abort_accepting(s, NULL);
 }
 
 /* Waits until all that there were are gone. None of those being let in is entered any more, and

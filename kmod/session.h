@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the rooms that know peers share among themselves: peer.c (the table),
- * session.c (the connection), rails.c (data paths), pairing.c (between which
- * devices), ways.c (which more of them are needed), fence.c (queue pairs that died),
- * dying.c (those that are being destroyed), export.c (our segments as a peer sees them),
- * revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c (its segments as
- * we see them, see fetch.h) and node.c.
+ * session.c (the connection), rails.c (data paths), dial.c (connects them), admit.c (lets
+ * them in), pairing.c (between which devices), ways.c (which more of them are needed),
+ * fence.c (queue pairs that died), dying.c (those that are being destroyed), export.c (our
+ * segments as a peer sees them), revoke.c (what a peer has to let go of), rsegment.c,
+ * fetch.c and letgo.c (its segments as we see them, see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -45,7 +45,7 @@ struct rmp_revocation;
  * @next_rail: which one is driven first; the worker's
  * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
  *	or not; under peer->lock
- * @accepting: data queue pairs that are being let in, of rails.c; under peer->lock
+ * @accepting: data queue pairs that are being let in, of admit.c; under peer->lock
  * @cutting: none is let in, since all of them are being closed; under peer->lock
  * @exports: of &struct rmp_export, by id of the segment; under @export_lock
  * @revokes: of &struct rmp_revocation, by the id told; under @export_lock
@@ -229,12 +229,8 @@ void rmp_session_send_devices(struct rmp_session *s);
 
 /* rails.c */
 extern unsigned int rmp_qps;
-void rmp_rails_request(struct rmp_session *s,
-		       const struct rmp_msg_rail_request *m);
-int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m);
 void rmp_rails_lost(struct rmp_session *s, const struct rmp_msg_rail_lost *m);
 void rmp_rails_devices(struct rmp_session *s);
-void rmp_rails_incoming(struct rmp_cm_request *req);
 /* By the worker: removes what failed, connects what is missing; returns
  * jiffies until it wants to be called again, 0: no need.
  */
@@ -261,12 +257,39 @@ struct rmp_rail *rmp_rail_create(struct rmp_session *s, u32 index, u32 local_dev
 void rmp_rail_hold(struct rmp_rail *rail);
 /* The last one may give the last reference of the device back. */
 void rmp_rail_put(struct rmp_rail *rail);
+/* A queue pair is up: enters it, unless the rail went meanwhile. */
+bool rmp_rail_enter(struct rmp_session *s, struct rmp_rail *rail, u32 qp,
+		    struct rmp_conn *conn);
+/* One was not entered: if the peer has the other end, it is to take that down. */
+void rmp_rail_tell_lost(struct rmp_session *s, const struct rmp_rail *rail, u32 qp,
+			const struct rmp_conn *conn);
+/* Of a queue pair that is in no table any more: drains it, and leaves the rest to others. */
+void rmp_rail_end_qp(struct rmp_session *s, struct rmp_rail *rail, struct rmp_conn *conn);
 
 /* peer->lock held: what the peer told of a device of it, or NULL. */
 const struct rmp_wire_device *rmp_rails_remote(const struct rmp_session *s, u32 index);
 /* Where data connections to such a device go. */
 void rmp_rails_address(const struct rmp_wire_device *w, u16 port,
 		       struct sockaddr_storage *addr);
+
+/* dial.c, admit.c. Either side waits so long for a queue pair to come up. */
+#define RMP_RAIL_TIMEOUT	msecs_to_jiffies(3000)
+
+/* dial.c */
+/* By the worker of the side that connects, when those that go are gone: makes rails and
+ * connects what is missing; returns jiffies until it wants to be called again, 0: no need.
+ */
+unsigned long rmp_rails_dial(struct rmp_session *s);
+int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m);
+
+/* admit.c */
+void rmp_rails_request(struct rmp_session *s,
+		       const struct rmp_msg_rail_request *m);
+void rmp_rails_incoming(struct rmp_cm_request *req);
+/* peer->lock held: what is being let in on @dev, or all of it when that is NULL, does not come
+ * up.
+ */
+void rmp_rails_abort_accepting(struct rmp_session *s, const struct rmp_device *dev);
 
 /* pairing.c; peer->lock held: makes the rails that are missing; false: not all, to be
  * tried again.

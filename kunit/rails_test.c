@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/rails.c and kmod/dying.c: which devices are paired, tokens and their use,
- * queue pairs that fail and come again, or are slow to go, what either side is told of
- * them, devices that come, go and change, on either side. The rooms around it are the
- * real ones, what they stand on is played (peer_world.h).
+ * Suite of kmod/rails.c, dial.c, admit.c and dying.c: which devices are paired, tokens and
+ * their use, queue pairs that fail and come again, or are slow to go, what either side is
+ * told of them, devices that come, go and change, on either side. The rooms around it are
+ * the real ones, what they stand on is played (peer_world.h).
  */
 #include "peer_world.h"
 
