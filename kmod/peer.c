@@ -8,7 +8,7 @@
  * in rmp_peer_del() or rmp_peer_exit(), which mark it removed and let its worker
  * tear the session down, or in rmp_peer_reclaim(), by its worker. Until that of one that
  * was deleted is torn down, it is in rmp_peers_closing, under the same lock, since the
- * removal of a device has to wait for it as well.
+ * removal of a device has to wait for it as well (plug.c).
  *
  * Lifetime: the table has one reference, a session one, each remote segment
  * one, and callers of the find functions theirs. The flow of the data rooms is
@@ -81,6 +81,12 @@ void rmp_peer_kick(struct rmp_peer *peer)
 	mod_delayed_work(rmp_peers_wq, &peer->work, 0);
 }
 
+void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn)
+{
+	rmp_conn_set_lost(conn);
+	rmp_peer_kick(rail->peer);
+}
+
 struct rmp_flow *rmp_peer_flow(struct rmp_peer *peer)
 {
 	return peer->flow;
@@ -124,12 +130,10 @@ static void peer_close(struct rmp_peer *peer)
 	rmp_peer_kick(peer);
 }
 
-/* Returns when the worker, which was kicked, has run from its begin to its end, after
- * @begun was read in peer->begun. flush_delayed_work() would not do: while somebody else
- * kicks, the work item is in no queue for a moment, and there seems to be nothing to wait
- * for.
+/* flush_delayed_work() would not do: while somebody else kicks, the work item is in no queue
+ * for a moment, and there seems to be nothing to wait for.
  */
-static void peer_has_run(struct rmp_peer *peer, u32 begun)
+void rmp_peer_has_run(struct rmp_peer *peer, u32 begun)
 {
 	/* Pairs with the release at the end of the worker. */
 	wait_event(peer->wait, (s32)(smp_load_acquire(&peer->ended) - begun) > 0);
@@ -143,7 +147,7 @@ static void peer_run(struct rmp_peer *peer)
 	begun = peer->begun;
 	mutex_unlock(&peer->lock);
 	rmp_peer_kick(peer);
-	peer_has_run(peer, begun);
+	rmp_peer_has_run(peer, begun);
 }
 
 /* When that is done, give the table's reference back. */
@@ -158,6 +162,24 @@ static void peer_closing_work(struct work_struct *work)
 	rmp_peer_ops->event(peer, RMPOOL_EVENT_GONE);
 	complete_all(&peer->closed);
 	rmp_peer_put(peer);
+}
+
+void rmp_peers_wait_closing(void)
+{
+	struct rmp_peer *peer;
+
+	do {
+		mutex_lock(&rmp_peers_lock);
+		peer = list_first_entry_or_null(&rmp_peers_closing,
+						struct rmp_peer, closing_node);
+		if (peer)
+			rmp_peer_hold(peer);
+		mutex_unlock(&rmp_peers_lock);
+		if (peer) {
+			wait_for_completion(&peer->closed);
+			rmp_peer_put(peer);
+		}
+	} while (peer);
 }
 
 static struct rmp_peer *peer_alloc(const char *name,
@@ -454,258 +476,6 @@ int rmp_peer_walk(const char *after,
 		rmp_peer_put(peer);
 	}
 	return ret;
-}
-
-/* -------------------------------------------------------------- for callers */
-
-static bool peer_error_is_final(int error)
-{
-	return error == -EPROTONOSUPPORT || error == -EACCES ||
-	       error == -ELOOP || error == -EADDRINUSE || error == -ENODEV;
-}
-
-static bool peer_wait_over(struct rmp_peer *peer, u32 failures)
-{
-	return READ_ONCE(peer->state) == RMPOOL_PEER_READY ||
-	       READ_ONCE(peer->removed) ||
-	       (READ_ONCE(peer->failures) != failures &&
-		peer_error_is_final(READ_ONCE(peer->error)));
-}
-
-/* peer->lock held: what to tell who waited in vain. */
-static int peer_wait_result(struct rmp_peer *peer, u32 failures,
-			    struct rmpool_error *err)
-{
-	if (peer->removed) {
-		err->reason = RMPOOL_REASON_PEER_UNKNOWN;
-		return -ENOENT;
-	}
-	if (peer->state == RMPOOL_PEER_CONNECTED) {
-		err->reason = RMPOOL_REASON_NO_RAIL;
-		return -ETIMEDOUT;
-	}
-	/* Nothing failed while we waited: what is still being waited for says
-	 * more than a failure of long ago.
-	 */
-	if (peer->failures == failures && peer->connecting) {
-		err->reason = rmp_conn_waits_for(peer->connecting);
-		return -ETIMEDOUT;
-	}
-	if (peer->failures == failures && peer->session) {
-		err->reason = RMPOOL_REASON_SILENT;
-		return -ETIMEDOUT;
-	}
-	if (!peer->error) {
-		err->reason = RMPOOL_REASON_UNREACHABLE;
-		return -ETIMEDOUT;
-	}
-	err->reason = peer->reason;
-	switch (peer->error) {
-	case -ECONNREFUSED:
-	case -EHOSTUNREACH:
-	case -EPROTONOSUPPORT:
-	case -EACCES:
-	case -ELOOP:
-	case -EADDRINUSE:
-	case -ENODEV:
-	case -EPROTO:
-	case -ENOMEM:
-		return peer->error;
-	case -ENETUNREACH:
-	case -EADDRNOTAVAIL:
-		return -EHOSTUNREACH;
-	}
-	return -ETIMEDOUT;
-}
-
-int rmp_peer_wait_ready(struct rmp_peer *peer, unsigned long deadline,
-			bool forever, struct rmpool_error *err)
-{
-	u32 failures = READ_ONCE(peer->failures);
-	long left, ret;
-
-	if (READ_ONCE(peer->state) == RMPOOL_PEER_READY)
-		return 0;
-	atomic_inc(&peer->users);
-	rmp_peer_kick(peer);
-	left = forever ? MAX_SCHEDULE_TIMEOUT : (long)(deadline - jiffies);
-	ret = wait_event_interruptible_timeout(peer->wait,
-					       peer_wait_over(peer, failures),
-					       max(left, 0L));
-	atomic_dec(&peer->users);
-	if (ret < 0)
-		return -EINTR;
-	mutex_lock(&peer->lock);
-	if (peer->state == RMPOOL_PEER_READY)
-		ret = 0;
-	else
-		ret = peer_wait_result(peer, failures, err);
-	mutex_unlock(&peer->lock);
-	return ret;
-}
-
-void rmp_peer_qp_failed(struct rmp_rail *rail, struct rmp_conn *conn)
-{
-	rmp_conn_set_lost(conn);
-	rmp_peer_kick(rail->peer);
-}
-
-static void rail_info(const struct rmp_rail *rail, struct rmp_rail_info *info)
-{
-	u32 i;
-
-	info->index = rail->index;
-	snprintf(info->local, sizeof(info->local), "%s/%u",
-		 rail->dev->ibdev->name, rail->port_num);
-	info->local_addr = rail->local;
-	info->remote_addr = rail->remote;
-	for (i = 0; i < rail->nr_qps; i++) {
-		if (rail->conns[i] && rmp_conn_up(rail->conns[i]))
-			info->qps++;
-	}
-	info->state = info->qps ? RMPOOL_RAIL_UP :
-		rail->requested ? RMPOOL_RAIL_CONNECTING : RMPOOL_RAIL_DOWN;
-	info->put_bytes = atomic64_read(&rail->put_bytes);
-	info->get_bytes = atomic64_read(&rail->get_bytes);
-	info->slices = atomic64_read(&rail->slices);
-	info->errors = atomic64_read(&rail->errors);
-	info->outstanding = atomic64_read(&rail->outstanding);
-}
-
-/* peer->lock held. */
-static void peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
-{
-	u32 i;
-
-	memset(info, 0, sizeof(*info));
-	strscpy(info->name, peer->name, sizeof(info->name));
-	strscpy(info->remote_name, peer->remote_name,
-		sizeof(info->remote_name));
-	strscpy(info->group, rmp_group_name(peer->group), sizeof(info->group));
-	info->addr = peer->addr;
-	info->state = peer->state;
-	info->dynamic = peer->dynamic;
-	info->has_uuid = peer->has_uuid;
-	memcpy(info->uuid, peer->uuid, sizeof(info->uuid));
-	info->reason = peer->reason;
-	info->error = peer->error;
-	if (!peer->session)
-		return;
-	for (i = 0; i < RMP_RAILS_MAX; i++) {
-		if (peer->session->rails[i])
-			rail_info(peer->session->rails[i],
-				  &info->rails[info->nr_rails++]);
-	}
-}
-
-void rmp_peer_info(struct rmp_peer *peer, struct rmp_peer_info *info)
-{
-	mutex_lock(&peer->lock);
-	peer_info(peer, info);
-	mutex_unlock(&peer->lock);
-}
-
-/* ------------------------------------------------------------ device events */
-
-/* Has its worker let go of the device. */
-static int peer_leave_device(struct rmp_peer *peer, void *arg)
-{
-	struct rmp_device *dev = arg;
-	struct rmp_session *s;
-	bool flush = false;
-
-	mutex_lock(&peer->lock);
-	s = peer->session;
-	if (s) {
-		if (s->ctl.conn.dev == dev) {
-			rmp_session_break(s, -ENODEV,
-					  RMPOOL_REASON_NO_DEVICE);
-			flush = true;
-		} else {
-			flush = rmp_rails_device_removed(s, dev);
-			rmp_session_send_devices(s);
-		}
-	} else if (peer->connecting && peer->connecting->dev == dev) {
-		flush = true;
-	}
-	/* Whatever the worker connects just now: do not wait for it. */
-	if (flush && peer->connecting)
-		rmp_conn_abort(peer->connecting);
-	peer->leaving = flush;
-	peer->leaving_since = peer->begun;
-	mutex_unlock(&peer->lock);
-	if (flush)
-		rmp_peer_kick(peer);
-	return 0;
-}
-
-static int peer_left_device(struct rmp_peer *peer, void *arg)
-{
-	bool flush;
-	u32 since;
-
-	mutex_lock(&peer->lock);
-	flush = peer->leaving;
-	since = peer->leaving_since;
-	peer->leaving = false;
-	mutex_unlock(&peer->lock);
-	if (flush)
-		peer_has_run(peer, since);
-	/* Those that it took down, and those of rails that went before. */
-	rmp_dying_wait(peer, arg);
-	return 0;
-}
-
-/* Those that were deleted may have queue pairs on any device until their end. */
-static void peers_wait_closing(void)
-{
-	struct rmp_peer *peer;
-
-	do {
-		mutex_lock(&rmp_peers_lock);
-		peer = list_first_entry_or_null(&rmp_peers_closing,
-						struct rmp_peer, closing_node);
-		if (peer)
-			rmp_peer_hold(peer);
-		mutex_unlock(&rmp_peers_lock);
-		if (peer) {
-			wait_for_completion(&peer->closed);
-			rmp_peer_put(peer);
-		}
-	} while (peer);
-}
-
-void rmp_peer_device_removed(struct rmp_device *dev)
-{
-	/* All at once, then one after the other: each may take long. */
-	rmp_peer_walk("", peer_leave_device, dev);
-	rmp_peer_walk("", peer_left_device, dev);
-	peers_wait_closing();
-}
-
-static int peer_device_changed(struct rmp_peer *peer, void *arg)
-{
-	struct rmp_session *s;
-
-	mutex_lock(&peer->lock);
-	s = peer->session;
-	if (s) {
-		rmp_rails_device_changed(s, arg);
-		s->pair_again = true;
-		rmp_session_send_devices(s);
-	}
-	mutex_unlock(&peer->lock);
-	if (s)
-		rmp_peer_kick(peer);
-	/* Regions may just have been mapped on it. */
-	rmp_peer_ops->flow_kick(peer->flow);
-	return 0;
-}
-
-void rmp_peer_device_changed(struct rmp_device *dev)
-{
-	rmp_node_device_changed();
-	rmp_peer_walk("", peer_device_changed, dev);
 }
 
 /* -------------------------------------------------------------- load, unload */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rooms that know peers share among themselves: peer.c (the table),
- * session.c (the connection), rails.c (data paths), dial.c (connects them), admit.c (lets
- * them in), pairing.c (between which devices), ways.c (which more of them are needed),
- * fence.c (queue pairs that died), dying.c (those that are being destroyed), export.c (our
- * segments as a peer sees them), revoke.c (what a peer has to let go of), rsegment.c,
- * fetch.c and letgo.c (its segments as we see them, see fetch.h) and node.c.
+ * What the rooms that know peers share among themselves: peer.c (the table), standing.c
+ * (how one stands, for callers), plug.c (devices that go or change), session.c (the
+ * connection), rails.c (data paths), dial.c (connects them), admit.c (lets them in),
+ * pairing.c (between which devices), ways.c (which more of them are needed), fence.c (queue
+ * pairs that died), dying.c (those that are being destroyed), export.c (our segments as a
+ * peer sees them), revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c
+ * (its segments as we see them, see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -209,7 +210,16 @@ struct rmp_peer *rmp_peer_find_uuid(const u8 uuid[RMP_WIRE_UUID]);
 void rmp_peer_set_state(struct rmp_peer *peer, u32 state);
 /* Drops peer->lock and, if the state was set under it, tells listeners. */
 void rmp_peer_unlock(struct rmp_peer *peer);
-/* Waits, interruptible, until the peer is ready to carry data. */
+/* Returns when the worker, which was kicked, has run from its begin to its end, after
+ * @begun was read in peer->begun.
+ */
+void rmp_peer_has_run(struct rmp_peer *peer, u32 begun);
+/* Those that were deleted may have queue pairs on any device until their end: returns
+ * when that has come for all there are.
+ */
+void rmp_peers_wait_closing(void);
+
+/* standing.c: waits, interruptible, until the peer is ready to carry data. */
 int rmp_peer_wait_ready(struct rmp_peer *peer, unsigned long deadline,
 			bool forever, struct rmpool_error *err);
 

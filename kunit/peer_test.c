@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/peer.c and session.c: the table of peers, and one connection to
+ * Suite of kmod/peer.c, standing.c and session.c: the table of peers, and one connection to
  * each, whoever makes it. The other rooms that know peers are the real ones as
  * well; what they stand on is played (peer_world.h).
  */

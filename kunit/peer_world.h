@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of the rooms that know peers: peer.c, session.c, rails.c, dial.c, admit.c,
- * pairing.c, ways.c, fence.c, dying.c, rsegment.c, fetch.c, letgo.c, export.c, revoke.c,
- * segment.c and revocation.c are the real ones, what they stand on is played here:
- * connections, control channels, devices, the node, the data rooms. The test is the other
- * node: it answers connects, hands in requests and messages, and looks at what was sent. All
- * that goes over the wire is encoded and decoded.
+ * The world of the rooms that know peers: peer.c, standing.c, plug.c, session.c, rails.c,
+ * dial.c, admit.c, pairing.c, ways.c, fence.c, dying.c, rsegment.c, fetch.c, letgo.c,
+ * export.c, revoke.c, segment.c and revocation.c are the real ones, what they stand on is
+ * played here: connections, control channels, devices, the node, the data rooms. The test is
+ * the other node: it answers connects, hands in requests and messages, and looks at what was
+ * sent. All that goes over the wire is encoded and decoded.
  *
  * The gate holds up who connects or accepts, until the test lets them go on, the
  * attempt is given up, or its time is over; and who destroys a queue pair, as a device may.
@@ -22,6 +22,8 @@
 
 #undef pr_fmt
 #include "peer.c"
+#include "standing.c"
+#include "plug.c"
 #include "session.c"
 #include "rails.c"
 #include "dial.c"
