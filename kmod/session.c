@@ -11,7 +11,7 @@
  * old one is probed first, and the new request told to come again, so that a
  * stranger cannot evict a living peer and a restarted peer is let in soon.
  *
- * Life: HELLO and DEVICES go both ways; with both received the session is live.
+ * Life: HELLO and DEVICES go both ways (greet.c); with both received the session is live.
  * Then rails are built and segments opened. BYE, an error of the channel, or a
  * probe without an answer break it: rmp_session_break() notes that, from any
  * context, and kicks the worker, which alone tears down.
@@ -23,7 +23,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "rsegment.h"
-#include "segment.h"
 #include "session.h"
 
 static unsigned int rmp_connect_timeout = 3000;
@@ -70,73 +69,6 @@ int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg)
 	return rmp_control_send(&s->ctl, msg);
 }
 
-static void session_send_hello(struct rmp_session *s)
-{
-	struct rmp_node node;
-	struct rmp_msg *msg;
-
-	msg = rmp_session_new_msg(s, RMP_MSG_HELLO);
-	if (!msg)
-		return;
-	rmp_node_get(&node);
-	memcpy(msg->hello.uuid, &rmp_uuid, sizeof(msg->hello.uuid));
-	strscpy(msg->hello.name, node.name, sizeof(msg->hello.name));
-	if (node.advertise.ss_family)
-		rmp_endpoint_format(msg->hello.endpoint,
-				    sizeof(msg->hello.endpoint),
-				    &node.advertise);
-	rmp_session_send(s, msg);
-	kfree(msg);
-}
-
-static bool device_to_wire(u32 index, struct rmp_wire_device *w)
-{
-	struct rmp_device *dev;
-	struct rmp_port port;
-	bool ok = false;
-
-	dev = rmp_device_get(index);
-	if (!dev)
-		return false;
-	if (rmp_device_usable_port(dev, &port))
-		goto out;
-	memset(w, 0, sizeof(*w));
-	w->index = index;
-	w->mtu = port.mtu;
-	w->read_limit = dev->read_limit;
-	w->speed_mbps = min_t(u64, port.speed_mbps, U32_MAX);
-	if (port.addr.ss_family == AF_INET) {
-		w->family = 4;
-		memcpy(w->addr,
-		       &((struct sockaddr_in *)&port.addr)->sin_addr, 4);
-		ok = true;
-	} else if (port.addr.ss_family == AF_INET6) {
-		w->family = 6;
-		memcpy(w->addr,
-		       &((struct sockaddr_in6 *)&port.addr)->sin6_addr, 16);
-		ok = true;
-	}
-out:
-	rmp_device_put(dev);
-	return ok;
-}
-
-void rmp_session_send_devices(struct rmp_session *s)
-{
-	struct rmp_msg *msg;
-	u32 i;
-
-	msg = rmp_session_new_msg(s, RMP_MSG_DEVICES);
-	if (!msg)
-		return;
-	for (i = 0; i < RMP_DEVICES_MAX; i++) {
-		if (device_to_wire(i, &msg->devices.dev[msg->devices.nr]))
-			msg->devices.nr++;
-	}
-	rmp_session_send(s, msg);
-	kfree(msg);
-}
-
 static void session_send_small(struct rmp_session *s, u8 type, u64 id)
 {
 	struct rmp_msg *msg;
@@ -169,60 +101,6 @@ static void session_probe(struct rmp_session *s, unsigned long timeout)
 
 /* --------------------------------------------------------------- receiving */
 
-static int session_hello(struct rmp_session *s, const struct rmp_msg_hello *m)
-{
-	struct rmp_peer *peer = s->peer, *other;
-
-	if (s->got_hello || memcmp(m->uuid, s->uuid, sizeof(s->uuid)) ||
-	    !rmp_name_valid(m->name))
-		return -EPROTO;
-	other = rmp_peer_find_uuid(m->uuid);
-	if (other && other != peer) {
-		pr_warn_ratelimited("peer %s: that node is connected as peer %s already\n",
-				    peer->name, other->name);
-		rmp_peer_put(other);
-		rmp_session_break(s, -EADDRINUSE, RMPOOL_REASON_IDENTITY);
-		return 0;
-	}
-	if (other)
-		rmp_peer_put(other);
-	mutex_lock(&peer->lock);
-	s->got_hello = true;
-	peer->has_uuid = true;
-	memcpy(peer->uuid, m->uuid, sizeof(peer->uuid));
-	memcpy(peer->remote_name, m->name, sizeof(peer->remote_name));
-	rmp_peer_unlock(peer);
-	return 0;
-}
-
-static int session_devices(struct rmp_session *s,
-			   const struct rmp_msg_devices *m)
-{
-	struct rmp_peer *peer = s->peer;
-	bool first;
-
-	if (!s->got_hello)
-		return -EPROTO;
-	mutex_lock(&peer->lock);
-	first = !s->live;
-	s->devices = *m;
-	s->got_devices = true;
-	s->live = true;
-	s->pair_again = true;
-	if (first && !s->closing) {
-		peer->error = 0;
-		peer->reason = 0;
-		peer->backoff = 0;
-		rmp_peer_set_state(peer, RMPOOL_PEER_CONNECTED);
-	}
-	rmp_peer_unlock(peer);
-	rmp_rails_devices(s);
-	if (first)
-		rmp_rseg_session_up(s);
-	rmp_peer_kick(peer);
-	return 0;
-}
-
 static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 			   const void *buf, size_t len)
 {
@@ -230,9 +108,9 @@ static int session_message(struct rmp_control *ctl, const struct rmp_msg *msg,
 
 	switch (msg->type) {
 	case RMP_MSG_HELLO:
-		return session_hello(s, &msg->hello);
+		return rmp_session_hello(s, &msg->hello);
 	case RMP_MSG_DEVICES:
-		return session_devices(s, &msg->devices);
+		return rmp_session_devices(s, &msg->devices);
 	case RMP_MSG_PROBE:
 		session_send_small(s, RMP_MSG_PROBE_ACK, msg->probe.id);
 		return 0;
@@ -449,7 +327,7 @@ static void session_connect(struct rmp_peer *peer)
 	reason = s->ctl.conn.reason;
 	memcpy(s->uuid, s->ctl.conn.reply.uuid, sizeof(s->uuid));
 	if (!ret)
-		session_send_hello(s);
+		rmp_session_send_hello(s);
 
 	mutex_lock(&peer->lock);
 	peer->connecting = NULL;
@@ -609,7 +487,7 @@ static void incoming_control(struct rmp_cm_request *req)
 		rmp_cm_reject(req, RMP_REJECT_RESOURCES, false);
 	}
 	if (!ret)
-		session_send_hello(s);
+		rmp_session_send_hello(s);
 	mutex_lock(&peer->lock);
 	peer->incoming = false;
 	if (!ret && (peer->session || peer->removed))

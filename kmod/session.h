@@ -2,11 +2,11 @@
 /*
  * What the rooms that know peers share among themselves: peer.c (the table), standing.c
  * (how one stands, for callers), plug.c (devices that go or change), session.c (the
- * connection), rails.c (data paths), dial.c (connects them), admit.c (lets them in),
- * pairing.c (between which devices), ways.c (which more of them are needed), fence.c (queue
- * pairs that died), dying.c (those that are being destroyed), export.c (our segments as a
- * peer sees them), revoke.c (what a peer has to let go of), rsegment.c, fetch.c and letgo.c
- * (its segments as we see them, see fetch.h) and node.c.
+ * connection), greet.c (how it begins), rails.c (data paths), dial.c (connects them),
+ * admit.c (lets them in), pairing.c (between which devices), ways.c (which more of them are
+ * needed), fence.c (queue pairs that died), dying.c (those that are being destroyed),
+ * export.c (our segments as a peer sees them), revoke.c (what a peer has to let go of),
+ * rsegment.c, fetch.c and letgo.c (its segments as we see them, see fetch.h) and node.c.
  *
  * A peer has at most one session, made by either side. Everything that takes
  * time is done by one delayed work item per peer, the worker, which never runs
@@ -235,7 +235,15 @@ void rmp_session_put(struct rmp_session *s);
  */
 struct rmp_msg *rmp_session_new_msg(struct rmp_session *s, u8 type);
 int rmp_session_send(struct rmp_session *s, const struct rmp_msg *msg);
+
+/* greet.c */
+/* Before the session is the peer's, so that it is the first message. */
+void rmp_session_send_hello(struct rmp_session *s);
+/* peer->lock held: the devices of now, at the begin and whenever they change. */
 void rmp_session_send_devices(struct rmp_session *s);
+/* What the peer sent of these. */
+int rmp_session_hello(struct rmp_session *s, const struct rmp_msg_hello *m);
+int rmp_session_devices(struct rmp_session *s, const struct rmp_msg_devices *m);
 
 /* rails.c */
 extern unsigned int rmp_qps;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/peer.c, standing.c and session.c: the table of peers, and one connection to
- * each, whoever makes it. The other rooms that know peers are the real ones as
+ * Suite of kmod/peer.c, standing.c, session.c and greet.c: the table of peers, and one
+ * connection to each, whoever makes it. The other rooms that know peers are the real ones as
  * well; what they stand on is played (peer_world.h).
  */
 #include "peer_world.h"

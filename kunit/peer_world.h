@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of the rooms that know peers: peer.c, standing.c, plug.c, session.c, rails.c,
- * dial.c, admit.c, pairing.c, ways.c, fence.c, dying.c, rsegment.c, fetch.c, letgo.c,
+ * The world of the rooms that know peers: peer.c, standing.c, plug.c, session.c, greet.c,
+ * rails.c, dial.c, admit.c, pairing.c, ways.c, fence.c, dying.c, rsegment.c, fetch.c, letgo.c,
  * export.c, revoke.c, segment.c and revocation.c are the real ones, what they stand on is
  * played here: connections, control channels, devices, the node, the data rooms. The test is
  * the other node: it answers connects, hands in requests and messages, and looks at what was
@@ -25,6 +25,7 @@
 #include "standing.c"
 #include "plug.c"
 #include "session.c"
+#include "greet.c"
 #include "rails.c"
 #include "dial.c"
 #include "admit.c"
