@@ -880,6 +880,49 @@ static void test_halves(struct kunit *test)
 	dealt_no_more();
 }
 
+/* More sets of rails are waited for than there are lanes: who would need one more holds up what
+ * is behind, until there is room on its rail.
+ */
+static void test_no_lane(struct kunit *test)
+{
+	struct rmp_request *others;
+	struct rmp_lane *lane;
+	struct asked *slow, *b;
+	u32 i;
+
+	others = kunit_kcalloc(test, RMP_LANES, sizeof(*others), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, others);
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	for (i = 0; i < RMP_LANES; i++) {
+		lane = &world.flow->lanes[i];
+		/* None that is up. */
+		lane->rails = BIT(16 + i);
+		list_add(&others[i].queue, &lane->wait[RMPOOL_CLASS_BULK]);
+	}
+	world.flow->nr_lanes = RMP_LANES;
+	slow = ask_on(test, ~BIT(0), 5 * MIB, RMPOOL_CLASS_NORMAL);
+	b = ask_on(test, ~BIT(1), MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	KUNIT_EXPECT_EQ(test, b->posted, 0);
+	proceed(qp_of(0, 0), IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, slow->posted, 5 * MIB);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	for (i = 0; i < RMP_LANES; i++)
+		list_del(&others[i].queue);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, b, 0);
+	/* They are free again. */
+	slow = ask_on(test, ~BIT(0), 5 * MIB, RMPOOL_CLASS_NORMAL);
+	b = ask_on(test, ~BIT(1), MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_lanes, 1);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, b, 0);
+}
+
 /* What waits for a rail takes another one when that leaves; what a dead queue pair carried waits
  * for a full rail by itself, and goes first there.
  */
@@ -1406,6 +1449,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_full_rail),
 	KUNIT_CASE(test_many_wait),
 	KUNIT_CASE(test_halves),
+	KUNIT_CASE(test_no_lane),
 	KUNIT_CASE(test_wait_and_die),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
