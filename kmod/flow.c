@@ -9,6 +9,9 @@
  * run in whichever context made room or brought work: the submitter, and the
  * completion handler, which leaves what is too much for it to a work item.
  *
+ * A request whose rails have no room waits for these, and for nothing else, while other rails
+ * have room (lanes.c).
+ *
  * A request that no rail reaches, or whose region is suspect (watch.c), is
  * parked, so that it does not stand before others; if none ever will reach it (route.c),
  * it ends. Whoever makes a way, or may have made one, says so by rmp_flow_kick(): what
@@ -113,6 +116,7 @@ void rmp_flow_add(struct rmp_flow *flow, struct list_head *requests)
 		list_del_init(&req->done_node);
 		list_add_tail(&req->active, &flow->active);
 		list_add_tail(&req->queue, &flow->queue[req->prio]);
+		req->ticket = ++flow->next_ticket;
 		/* The sweep of who took its region back has not met it. */
 		flow_note_deadline(flow, rmp_flow_blocked(req) ? jiffies :
 								req->deadline);
@@ -156,9 +160,9 @@ static void request_next(const struct rmp_request *req, const struct rmp_piece *
 	*remote_pos = req->remote_pos - (req->local_pos - *local_pos);
 }
 
-/* Cuts one slice of @req. False: no room, or no rail for it (@nowhere). */
+/* Cuts one slice of @req. False: none of @rails has room, or there is none for it. */
 static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
-			struct list_head *touched, bool *nowhere)
+			struct list_head *touched, u32 *rails)
 {
 	u64 local, remote, local_rest, remote_rest, local_pos, remote_pos, left;
 	struct rmp_piece *piece = rmp_repeat_next(req);
@@ -178,7 +182,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	/* Else devices that have one more rail than others would carry more. */
 	if (mask & ~flow->extra)
 		mask &= ~flow->extra;
-	*nowhere = !mask;
+	*rails = mask;
 	if (!mask || !rmp_sched_pick(&flow->sched, mask, &rail, &q))
 		return false;
 	qp = container_of(flow->sched.rails[rail]->qps[q], struct rmp_qp, s);
@@ -189,7 +193,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	/* The peer may have taken the keys of a device back since the look above. */
 	if (!local_rest || !remote_rest) {
 		rmp_region_unuse(map);
-		*nowhere = true;
+		*rails = 0;
 		return false;
 	}
 	if (req->stage)
@@ -197,6 +201,7 @@ static bool request_cut(struct rmp_flow *flow, struct rmp_request *req,
 	slice = rmp_qp_slice(qp);
 	if (WARN_ON_ONCE(!slice)) {
 		rmp_region_unuse(map);
+		*rails = 0;
 		return false;
 	}
 
@@ -247,18 +252,17 @@ static void request_set_aside(struct rmp_request *req, struct list_head *done)
 		list_add_tail(&req->done_node, done);
 }
 
-/* Fills the queue pairs from one class. False: there is no room left. */
+/* Fills the queue pairs from one class. False: nothing of a lower one may go on. */
 static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 			    struct list_head *touched, struct list_head *done)
 {
 	struct rmp_request *req;
 
 	while (*budget) {
-		bool nowhere;
+		u32 rails;
 		s32 status;
 
-		req = list_first_entry_or_null(&flow->queue[class],
-					       struct rmp_request, queue);
+		req = rmp_lanes_next(flow, class);
 		if (!req)
 			break;
 		if (!rmp_request_renew(req)) {
@@ -271,10 +275,12 @@ static bool flow_turn_class(struct rmp_flow *flow, u32 class, u32 *budget,
 		if (status) {
 			if (rmp_flow_abandon(req, status))
 				list_add_tail(&req->done_node, done);
-		} else if (!request_cut(flow, req, touched, &nowhere)) {
-			if (!nowhere)
-				return false;
+		} else if (request_cut(flow, req, touched, &rails)) {
+			rmp_lanes_went_on(req);
+		} else if (!rails) {
 			request_set_aside(req, done);
+		} else if (!rmp_lanes_wait(req, rails)) {
+			return false;
 		}
 		--*budget;
 	}
@@ -571,6 +577,7 @@ void rmp_flow_kick(struct rmp_flow *flow)
 	spin_lock_bh(&flow->lock);
 	for (i = 0; i < RMP_CLASSES; i++)
 		list_splice_tail_init(&flow->parked[i], &flow->queue[i]);
+	rmp_lanes_changed(flow);
 	/* So that no new request puts it off to its own deadline. */
 	flow->next_deadline = jiffies;
 	mod_delayed_work(rmp_wq, &flow->sweep, 0);
@@ -592,6 +599,7 @@ struct rmp_flow *rmp_flow_create(struct rmp_peer *peer)
 		INIT_LIST_HEAD(&flow->queue[i]);
 		INIT_LIST_HEAD(&flow->parked[i]);
 	}
+	rmp_lanes_init(flow);
 	INIT_LIST_HEAD(&flow->active);
 	INIT_LIST_HEAD(&flow->holds);
 	INIT_DELAYED_WORK(&flow->sweep, flow_sweep_work);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the data rooms share: transfer.c (what users ask for), flow.c (the
- * queue to one peer), route.c (what no rail reaches), repeat.c (what is to be posted
- * again), renew.c (with which keys) and qp.c (posting).
+ * queue to one peer), lanes.c (what waits for some rails), route.c (what no rail reaches),
+ * repeat.c (what is to be posted again), renew.c (with which keys) and qp.c (posting).
  */
 #ifndef RMP_FLOW_H
 #define RMP_FLOW_H
@@ -17,6 +17,8 @@
 #define RMP_TURNS		128
 /* Requests of one list looked at before the lock is dropped. */
 #define RMP_SWEEP		64
+/* Sets of rails that requests wait for while others have room. */
+#define RMP_LANES		16
 
 struct rmp_batch;
 struct rmp_hold;
@@ -24,7 +26,7 @@ struct rmp_hold;
 /**
  * struct rmp_request - one put or get, as a cursor
  * @active: in the flow's list of all its requests; flow->lock
- * @queue: in a queue of the flow, or parked, while there is something to cut;
+ * @queue: in a queue of the flow, in a lane, or parked, while there is something to cut;
  *	flow->lock
  * @file_node: in the file's list; file->lock
  * @done_node: for whoever ends it
@@ -37,6 +39,7 @@ struct rmp_hold;
  * @batch: of a synchronous submit, referenced, or NULL; @index: in it
  * @local_pos: offset in @region of what is left; likewise @remote_pos
  * @left: not cut yet
+ * @ticket: who of a class goes first; 0: before all others; flow->lock
  * @bytes: known to be moved
  * @pieces: what dead queue pairs carried, see repeat.h; flow->lock
  * @inflight: slices with a queue pair, and who else holds it: pieces that are being
@@ -72,6 +75,7 @@ struct rmp_request {
 	u64 local_pos;
 	u64 remote_pos;
 	u64 left;
+	u64 ticket;
 	u64 bytes;
 	u64 cookie;
 	ktime_t start;
@@ -88,10 +92,23 @@ struct rmp_request {
 };
 
 /**
+ * struct rmp_lane - requests that wait for room on some rails
+ * @rails: those, by index; all: it is to be found out
+ * @wait: the requests, by class and ticket
+ */
+struct rmp_lane {
+	u32 rails;
+	struct list_head wait[RMP_CLASSES];
+};
+
+/**
  * struct rmp_flow - all that is under way to one peer
  * @lock: guards all below, and the schedule state of rails and queue pairs
  * @queue: requests with something to cut, by class
  * @parked: those of them that no rail reached when they were looked at
+ * @lanes: those of them whose rails had no room when others had
+ * @nr_lanes: from there on none is used
+ * @next_ticket: of requests, from 1
  * @active: all requests
  * @holds: of queue pairs, and of dead ones with pieces
  * @next_hold: number of the last one made
@@ -108,6 +125,9 @@ struct rmp_flow {
 	spinlock_t lock;	/* see above */
 	struct list_head queue[RMP_CLASSES];
 	struct list_head parked[RMP_CLASSES];
+	struct rmp_lane lanes[RMP_LANES];
+	u32 nr_lanes;
+	u64 next_ticket;
 	struct list_head active;
 	struct list_head holds;
 	u32 next_hold;
@@ -199,6 +219,17 @@ bool rmp_flow_abandon(struct rmp_request *req, s32 status);
 bool rmp_flow_idle(struct rmp_request *req);
 /* Likewise: why it cannot go on, or 0. */
 s32 rmp_flow_blocked(const struct rmp_request *req);
+/* lanes.c, likewise: the request of a class that is to be looked at, or NULL. */
+struct rmp_request *rmp_lanes_next(struct rmp_flow *flow, u32 class);
+/* None of @rails, which are all that can carry what is next of it, has room: it waits for that.
+ * False: it stays where it is, and nothing behind it can go on.
+ */
+bool rmp_lanes_wait(struct rmp_request *req, u32 rails);
+/* A slice of it was cut: other rails may be right for what is next. */
+void rmp_lanes_went_on(struct rmp_request *req);
+/* Rails came or went, or what they reach is other than before. */
+void rmp_lanes_changed(struct rmp_flow *flow);
+void rmp_lanes_init(struct rmp_flow *flow);
 /* route.c, likewise: no rail that is up reaches what is next of it, and as far as is known none
  * ever will. Else it is to wait.
  */

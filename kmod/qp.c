@@ -66,8 +66,10 @@ static void qp_stop(struct rmp_qp *qp)
 			r->qps[qp->index] = NULL;
 		for (i = 0; i < RMP_SCHED_QPS; i++)
 			others |= !!r->qps[i];
-		if (!others)
+		if (!others) {
 			flow->sched.rails[qp->rail->index] = NULL;
+			rmp_lanes_changed(flow);
+		}
 	}
 	spin_unlock_bh(&flow->lock);
 }
@@ -283,6 +285,7 @@ void rmp_qp_start(struct rmp_conn *conn)
 			flow->extra |= BIT(qp->rail->index);
 		else
 			flow->extra &= ~BIT(qp->rail->index);
+		rmp_lanes_changed(flow);
 	}
 	spin_unlock_bh(&flow->lock);
 }

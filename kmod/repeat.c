@@ -192,9 +192,9 @@ static void piece_release(struct rmp_flow *flow, struct rmp_piece *piece,
 		return;
 	}
 	list_move(&piece->of_req, &req->pieces);
-	/* It came before all that waits. */
-	if (list_empty(&req->queue))
-		list_add(&req->queue, &flow->queue[req->prio]);
+	/* It came before all that waits, or that a rail is full of. */
+	req->ticket = 0;
+	list_move(&req->queue, &flow->queue[req->prio]);
 }
 
 static struct rmp_piece *hold_next(struct rmp_hold *hold)

@@ -62,6 +62,17 @@ bool rmp_sched_pick(struct rmp_sched *sched, u32 mask, u32 *rail, u32 *qp)
 	return true;
 }
 
+u32 rmp_sched_room(const struct rmp_sched *sched)
+{
+	u32 room = 0, i;
+
+	for (i = 0; i < RMP_SCHED_RAILS; i++) {
+		if (sched->rails[i] && pick_qp(sched->rails[i]) >= 0)
+			room |= 1U << i;
+	}
+	return room;
+}
+
 bool rmp_sched_any(const struct rmp_sched *sched, u32 mask)
 {
 	u32 i;

@@ -56,6 +56,9 @@ struct rmp_sched {
  */
 bool rmp_sched_pick(struct rmp_sched *sched, u32 mask, u32 *rail, u32 *qp);
 
+/* The rails that have a queue pair with room, bit per index. */
+u32 rmp_sched_room(const struct rmp_sched *sched);
+
 /* Whether any rail of @mask is up, with room or not. */
 bool rmp_sched_any(const struct rmp_sched *sched, u32 mask);
 

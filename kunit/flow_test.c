@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite of kmod/flow.c, route.c, repeat.c, renew.c and qp.c: requests become slices, slices are
- * posted and end, also with their queue pair, and then are posted again, but not too
+ * Suite of kmod/flow.c, lanes.c, route.c, repeat.c, renew.c and qp.c: requests become slices,
+ * slices are posted and end, also with their queue pair, and then are posted again, but not too
  * early, nor with keys that were replaced; and each request ends once, with what moved.
  * The scheduler and the slicer are the real ones, queue pairs are played (flow_world.h).
  */
@@ -731,6 +731,245 @@ static void test_other_rail(struct kunit *test)
 	check_ended(test, a, 0);
 }
 
+/* ------------------------------------------------------- rails that are full */
+
+static u32 elsewhere_of(const struct rmp_region *region)
+{
+	return container_of(region, struct asked, region)->elsewhere;
+}
+
+/* Devices that do not have the memory: all but one. */
+#define ONLY_A	0xfffffffe
+#define ONLY_B	0xfffffffd
+
+/* Of slices of 1 MiB, from memory that the other devices do not have. */
+static struct asked *ask_on(struct kunit *test, u32 elsewhere, u64 length, u8 prio)
+{
+	struct asked *a = ask(test, length, prio);
+
+	world.no_local_of = elsewhere_of;
+	a->elsewhere = elsewhere;
+	a->region.chunk_shift = 30;
+	a->rr.chunk_shift = 30;
+	submit(a);
+	return a;
+}
+
+/* Requests that wait for a full rail do not keep others of their class, or of a lower one, from
+ * a rail that has room, and are not overtaken on theirs.
+ */
+static void test_full_rail(struct kunit *test)
+{
+	struct asked *slow, *high, *next, *low, *b, *c, *d, *any;
+
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	slow = ask_on(test, ONLY_A, 40 * MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	low = ask_on(test, ONLY_A, MIB, RMPOOL_CLASS_BULK);
+	next = ask_on(test, ONLY_A, MIB, RMPOOL_CLASS_NORMAL);
+	high = ask_on(test, ONLY_A, MIB, RMPOOL_CLASS_HIGH);
+	b = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_HIGH);
+	c = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_NORMAL);
+	d = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_BULK);
+	any = ask_on(test, 0, 2 * MIB, RMPOOL_CLASS_BULK);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	KUNIT_EXPECT_EQ(test, high->posted + next->posted + low->posted, 0);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	KUNIT_EXPECT_EQ(test, c->posted, MIB);
+	KUNIT_EXPECT_EQ(test, d->posted, MIB);
+	KUNIT_EXPECT_EQ(test, any->posted, MIB);
+	/* Nothing of the first rail ends: the second one is not kept waiting for that. */
+	while (proceed(qp_of(1, 0), IB_WC_SUCCESS))
+		flush_workqueue(rmp_wq);
+	check_ended(test, b, 0);
+	check_ended(test, c, 0);
+	check_ended(test, d, 0);
+	check_ended(test, any, 0);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, high, 0);
+	check_ended(test, next, 0);
+	check_ended(test, low, 0);
+	KUNIT_EXPECT_LT(test, place_of(test, high), place_of(test, slow));
+	KUNIT_EXPECT_LT(test, place_of(test, slow), place_of(test, next));
+	KUNIT_EXPECT_LT(test, place_of(test, next), place_of(test, low));
+}
+
+/* Thousands wait: what another rail carries costs no look at them, and they go on in the order in
+ * which they came. Some end while they wait.
+ */
+static void test_many_wait(struct kunit *test)
+{
+	enum { NR = 2000 };
+	struct asked *slow, *b, *gone, **a;
+	u32 i, n = 0;
+	bool idle;
+
+	a = kunit_kcalloc(test, NR, sizeof(*a), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	slow = ask_on(test, ONLY_A, 5 * MIB, RMPOOL_CLASS_NORMAL);
+	gone = ask_on(test, ONLY_A, MIB, RMPOOL_CLASS_NORMAL);
+	for (i = 0; i < NR; i++)
+		a[i] = ask_on(test, ONLY_A, 4 * KIB, RMPOOL_CLASS_NORMAL);
+	world.looks = 0;
+	b = ask_on(test, ONLY_B, 8 * MIB, RMPOOL_CLASS_NORMAL);
+	while (proceed(qp_of(1, 0), IB_WC_SUCCESS))
+		flush_workqueue(rmp_wq);
+	check_ended(test, b, 0);
+	/* Two rails for each slice, and where it is cut, and when there was no room. */
+	KUNIT_EXPECT_LE(test, world.looks, 8 * 5);
+	spin_lock_bh(&world.flow->lock);
+	idle = rmp_flow_stop(&gone->req, -ECANCELED);
+	spin_unlock_bh(&world.flow->lock);
+	KUNIT_EXPECT_TRUE(test, idle);
+	rmp_request_end(&gone->req);
+	/* They may be for other rails, and are not. */
+	rmp_flow_kick(world.flow);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a[0]->posted, 0);
+	world.looks = 0;
+	finish_all();
+	KUNIT_EXPECT_LE(test, world.looks, NR * 10);
+	check_ended(test, slow, 0);
+	for (i = 0; i < NR; i++)
+		check_ended(test, a[i], 0);
+	for (i = 0; i < world.nr_ended && n < NR; i++)
+		n += world.ended[i] == a[n];
+	KUNIT_EXPECT_EQ(test, n, NR);
+}
+
+/* Of each request one half goes by one rail and the rest by the other: the first rail goes on
+ * when the second is full, and what waits there was asked for first and ends first.
+ */
+static void test_halves(struct kunit *test)
+{
+	enum { NR = 100 };
+	struct asked *a[NR];
+	u32 i, turn;
+
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	world.no_remote = ~(1U << 8);
+	world.split = MIB;
+	world.no_remote_behind = ~(1U << 9);
+	for (i = 0; i < NR; i++) {
+		a[i] = ask(test, 2 * MIB, RMPOOL_CLASS_NORMAL);
+		a[i]->region.chunk_shift = 30;
+		a[i]->rr.iova = 0;
+		a[i]->rr.chunk_shift = 20;
+		submit(a[i]);
+	}
+	for (turn = 0; turn < NR / 2; turn++) {
+		proceed(qp_of(0, 0), IB_WC_SUCCESS);
+		flush_workqueue(rmp_wq);
+	}
+	KUNIT_EXPECT_EQ(test, a[3]->posted, 2 * MIB);
+	KUNIT_EXPECT_EQ(test, a[4]->posted, MIB);
+	KUNIT_EXPECT_EQ(test, a[NR / 3]->posted, MIB);
+	for (turn = 0; turn < 5 * NR; turn++) {
+		proceed(qp_of((u32)below(2), 0), IB_WC_SUCCESS);
+		if (!below(20))
+			rmp_flow_kick(world.flow);
+		let_sweep_run();
+	}
+	finish_all();
+	for (i = 0; i < NR; i++) {
+		check_ended(test, a[i], 0);
+		KUNIT_EXPECT_PTR_EQ(test, world.ended[i], a[i]);
+	}
+	dealt_no_more();
+}
+
+/* More sets of rails are waited for than there are lanes: who would need one more holds up what
+ * is behind, until there is room on its rail.
+ */
+static void test_no_lane(struct kunit *test)
+{
+	struct rmp_request *others;
+	struct rmp_lane *lane;
+	struct asked *slow, *b;
+	u32 i;
+
+	others = kunit_kcalloc(test, RMP_LANES, sizeof(*others), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, others);
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	for (i = 0; i < RMP_LANES; i++) {
+		lane = &world.flow->lanes[i];
+		/* None that is up. */
+		lane->rails = BIT(16 + i);
+		list_add(&others[i].queue, &lane->wait[RMPOOL_CLASS_BULK]);
+	}
+	world.flow->nr_lanes = RMP_LANES;
+	slow = ask_on(test, ONLY_A, 5 * MIB, RMPOOL_CLASS_NORMAL);
+	b = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	KUNIT_EXPECT_EQ(test, b->posted, 0);
+	proceed(qp_of(0, 0), IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, slow->posted, 5 * MIB);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	for (i = 0; i < RMP_LANES; i++)
+		list_del(&others[i].queue);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, b, 0);
+	/* They are free again. */
+	slow = ask_on(test, ONLY_A, 5 * MIB, RMPOOL_CLASS_NORMAL);
+	b = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_lanes, 1);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, b, 0);
+}
+
+/* What waits for a rail takes another one when that leaves; what a dead queue pair carried waits
+ * for a full rail by itself, and goes first there.
+ */
+static void test_wait_and_die(struct kunit *test)
+{
+	struct asked *slow, *a, *b;
+
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	rail_between(test, 2, 1, 0, 9, true);
+	slow = ask_on(test, ONLY_A, 6 * MIB, RMPOOL_CLASS_NORMAL);
+	a = ask_on(test, ONLY_A, MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, a->posted, MIB);
+	rail_down(0);
+	let_sweep_run();
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, a, 0);
+	rail_down(2);
+
+	rail_up(test, 0, 2);
+	slow = ask_on(test, ONLY_B, 40 * MIB, RMPOOL_CLASS_NORMAL);
+	a = ask_on(test, 0, MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, a->posted, MIB);
+	KUNIT_ASSERT_EQ(test, played(qp_of(0, 0))->nr, 1);
+	break_qp(0, 0, IB_WC_RETRY_EXC_ERR);
+	qp_down(0, 0);
+	let_sweep_run();
+	KUNIT_EXPECT_EQ(test, a->posted, 0);
+	b = ask_on(test, 0, MIB, RMPOOL_CLASS_BULK);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	KUNIT_EXPECT_EQ(test, played(qp_of(0, 1))->nr, 1);
+	proceed(qp_of(1, 0), IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, a->posted, MIB);
+	finish_all();
+	check_ended(test, a, 0);
+	check_ended(test, b, 0);
+	check_ended(test, slow, 0);
+	KUNIT_EXPECT_LT(test, place_of(test, a), place_of(test, slow));
+}
+
 /* Overdue: what is queued ends, what is in flight is reported at once, as not
  * known, and ends later.
  */
@@ -1211,6 +1450,11 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_max_failover),
 	KUNIT_CASE(test_max_pieces),
 	KUNIT_CASE(test_other_rail),
+	KUNIT_CASE(test_full_rail),
+	KUNIT_CASE(test_many_wait),
+	KUNIT_CASE(test_halves),
+	KUNIT_CASE(test_no_lane),
+	KUNIT_CASE(test_wait_and_die),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
 	KUNIT_CASE(test_renewed),

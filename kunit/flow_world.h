@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The world of flow.c, route.c, repeat.c, renew.c and qp.c: the queue pairs of devices,
+ * The world of flow.c, lanes.c, route.c, repeat.c, renew.c and qp.c: the queue pairs of devices,
  * regions on both sides, the peer that answers for its ends, and who is told that a
  * request has ended.
  * The test says what completes, in which way and when. Each work request is looked at:
@@ -13,6 +13,7 @@
 
 #include "suite.h"
 #include "flow.c"
+#include "lanes.c"
 #include "route.c"
 #include "repeat.c"
 #include "renew.c"
@@ -53,6 +54,7 @@ struct asked {
 	s32 status;
 	u64 bytes;
 	bool unknown;
+	u32 elsewhere;		/* devices that do not have its memory */
 };
 
 static struct {
@@ -64,6 +66,9 @@ static struct {
 	struct rmp_conn *conn[RAILS][2];
 	struct rmp_flow *flow;
 	u32 no_local;		/* devices that do not have the memory mapped */
+	/* the same for one region */
+	u32 (*no_local_of)(const struct rmp_region *region);
+	u32 looks;		/* how often devices were asked for local memory */
 	u32 no_remote;
 	u64 split;		/* not 0: from that byte of a remote region on, instead: */
 	u32 no_remote_behind;
@@ -151,8 +156,13 @@ static inline u64 rest_of(u64 lead, u64 length, u32 shift, u64 pos)
 u64 rmp_region_local(const struct rmp_region *region, u32 group, u32 dev_index,
 		     u64 pos, u64 *iova, u32 *lkey)
 {
+	u32 none = world.no_local;
+
 	must(group == PLAYED_GROUP);
-	if (world.no_local & BIT(dev_index))
+	if (world.no_local_of)
+		none |= world.no_local_of(region);
+	world.looks++;
+	if (none & BIT(dev_index))
 		return 0;
 	*iova = region->iova + pos;
 	*lkey = dev_index << 24 | (u32)((region->iova + pos) >>
@@ -596,6 +606,8 @@ static inline void flow_exit(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->queue[i]));
 		KUNIT_EXPECT_TRUE(test, list_empty(&world.flow->parked[i]));
 	}
+	for (i = 0; i < RMP_LANES; i++)
+		KUNIT_EXPECT_FALSE(test, lane_used(&world.flow->lanes[i]));
 	rmp_flow_destroy(world.flow);
 	destroy_workqueue(rmp_wq);
 	KUNIT_EXPECT_EQ(test, world.used, 0);

@@ -67,7 +67,11 @@ static void test_nothing_up(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, rmp_sched_any(&sched, ALL));
 	KUNIT_ASSERT_FALSE(test, rmp_sched_any(&sched, ALL >> 1));
 	KUNIT_ASSERT_EQ(test, place(ALL >> 1, 1, NULL), -1);
+	KUNIT_ASSERT_EQ(test, rmp_sched_room(&sched), 1U << 31);
 	KUNIT_ASSERT_EQ(test, place(ALL, 1, NULL), 31);
+	KUNIT_ASSERT_EQ(test, rmp_sched_room(&sched), 0);
+	finish(31, 0, 1);
+	KUNIT_ASSERT_EQ(test, rmp_sched_room(&sched), 1U << 31);
 }
 
 /* One slice at a time: nothing is ever in flight, so only ties decide. */
