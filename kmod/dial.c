@@ -107,7 +107,8 @@ int rmp_rails_tokens(struct rmp_session *s, const struct rmp_msg_rail_tokens *m)
 	if (s->owed[m->rail])
 		s->owed[m->rail]--;
 	/* The rail that asked may have been between other devices: what is connected with such
-	 * a token would have their keys.
+	 * a token would have their keys. Or it was cut off since: the peer may not have read
+	 * yet what it has to let go of, and has to before it gets a queue pair.
 	 */
 	if (s->stale[m->rail]) {
 		s->stale[m->rail]--;

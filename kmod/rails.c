@@ -409,7 +409,8 @@ unsigned long rmp_rails_maintain(struct rmp_session *s)
 }
 
 /* Ends what is in flight on all queue pairs, those being let in included. No token is good
- * any more.
+ * any more, nor is one that was asked for: the peer may answer before it reads what it was
+ * told meanwhile.
  */
 static void rails_disconnect(struct rmp_session *s)
 {
@@ -423,6 +424,7 @@ static void rails_disconnect(struct rmp_session *s)
 			continue;
 		rail->tokens = 0;
 		rail->requested = false;
+		s->stale[i] = s->owed[i];
 		for (q = 0; q < RMP_QPS_MAX; q++) {
 			if (!rail->conns[q])
 				continue;

@@ -42,7 +42,7 @@ struct rmp_revocation;
  * @devices: what the peer told last
  * @rails: by index; under peer->lock
  * @owed: answers that the peer owes, by place in @rails; likewise
- * @stale: the first of these: to who had the place before
+ * @stale: the first of these: to who had the place before, or asked before a cut
  * @next_rail: which one is driven first; the worker's
  * @ends: data queue pairs (&struct rmp_conn) that the peer may write through, in use
  *	or not; under peer->lock

@@ -498,6 +498,36 @@ static void test_being_let_in_at_the_end(struct kunit *test)
 	being_let_in(test, true);
 }
 
+/* Tokens are on their way, from before the peer read what it has to let go of. They do not
+ * bring its queue pairs back; those that it is asked for behind that do.
+ */
+static void test_cut_while_asked(struct kunit *test)
+{
+	struct rmp_segment *s = publish_all(test);
+	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
+
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(peer->session->rails[0], peer->session->rails[0]->conns[0]);
+	mutex_unlock(&peer->lock);
+	world_advance_ms(test, 3000);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	rmp_segment_remove(s, &r[0]);
+	world_advance_ms(test, IN_TIME + TOO_LATE);
+	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	world_advance_ms(test, 1000);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 0);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(peer->session->mute));
+	KUNIT_EXPECT_EQ(test, say_tokens(test, peer, 0, 2, 0), 0);
+	world_advance_ms(test, 50);
+	KUNIT_EXPECT_EQ(test, qps_up(peer), 2);
+	check_peer(test, peer);
+	unpublish(s);
+}
+
 /* The worker is busy with connecting, which is not waited for. */
 static void test_connecting(struct kunit *test)
 {
@@ -675,6 +705,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(test_cut_for_rights),
 	KUNIT_CASE(test_reconnected),
 	KUNIT_CASE(test_tokens_void),
+	KUNIT_CASE(test_cut_while_asked),
 	KUNIT_CASE(test_being_let_in),
 	KUNIT_CASE(test_being_let_in_at_the_end),
 	KUNIT_CASE(test_connecting),
