@@ -86,8 +86,14 @@ static void rail_request_tokens(struct rmp_session *s, struct rmp_rail *rail)
 	struct rmp_msg *msg;
 
 	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
+	if (!msg) {
+		/* It is tried again as if there was no answer; and none is to be dropped. */
+		mutex_lock(&s->peer->lock);
+		if (s->owed[rail->index])
+			s->owed[rail->index]--;
+		mutex_unlock(&s->peer->lock);
 		return;
+	}
 	msg->type = RMP_MSG_RAIL_REQUEST;
 	msg->rail_request.rail = rail->index;
 	msg->rail_request.sender_dev = rail->dev->index;
