@@ -279,8 +279,9 @@ void rmp_rseg_new_device(struct rmp_session *s)
 	mutex_lock(&peer->rseg_lock);
 	list_for_each_entry(rseg, &peer->rsegs, node) {
 		/* If it cannot be sent the session ends, and all is fetched in the next. */
-		if (rseg->state == RSEG_FETCHING || rseg->state == RSEG_READY)
-			rmp_rseg_refetch(s, rseg);
+		if ((rseg->state == RSEG_FETCHING || rseg->state == RSEG_READY) &&
+		    rmp_rseg_refetch(s, rseg) == -ENOMEM)
+			rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
 		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
