@@ -185,8 +185,8 @@ static void ways_told_none(struct rmp_session *s, u32 local, u32 remote)
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		struct rmp_rail *rail = s->rails[i];
 
-		if (rail && rail->extra && rail->dev->index == local &&
-		    rail->remote_dev == remote) {
+		if (rail && rail->extra && !rail->going &&
+		    rail->dev->index == local && rail->remote_dev == remote) {
 			rail->going = true;
 			news = true;
 		}
