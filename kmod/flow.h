@@ -222,7 +222,7 @@ s32 rmp_flow_blocked(const struct rmp_request *req);
 /* lanes.c, likewise: the request of a class that is to be looked at, or NULL. */
 struct rmp_request *rmp_lanes_next(struct rmp_flow *flow, u32 class);
 /* None of @rails, which are all that can carry what is next of it, has room: it waits for that.
- * False: it stays where it is, and nothing behind it can go on.
+ * False: it stays before all others of its class, and nothing behind it can go on.
  */
 bool rmp_lanes_wait(struct rmp_request *req, u32 rails);
 /* A slice of it was cut: other rails may be right for what is next. */

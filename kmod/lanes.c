@@ -47,12 +47,10 @@ static u64 lane_ticket(const struct list_head *place)
 /* Most belong at one of the ends: new ones, and those that are at work already. */
 static void lane_join(struct rmp_lane *lane, struct rmp_request *req)
 {
-	struct list_head *wait = &lane->wait[req->prio], *front, *back;
+	struct list_head *wait = &lane->wait[req->prio];
+	struct list_head *front = wait->next, *back = wait->prev;
 	u32 n;
 
-	list_del_init(&req->queue);
-	front = wait->next;
-	back = wait->prev;
 	for (n = 0; n < RMP_LANE_STEPS; n++) {
 		if (back == wait || lane_ticket(back) <= req->ticket)
 			break;
@@ -114,6 +112,8 @@ bool rmp_lanes_wait(struct rmp_request *req, u32 rails)
 	/* Then it holds up nobody. */
 	if (!rmp_sched_room(&flow->sched))
 		return false;
+	/* Nobody may be left in the lane that it was in: that is one more to be had. */
+	list_del_init(&req->queue);
 	for (i = 0; i < RMP_LANES; i++) {
 		lane = &flow->lanes[i];
 		if (!lane_used(lane)) {
@@ -123,8 +123,11 @@ bool rmp_lanes_wait(struct rmp_request *req, u32 rails)
 			break;
 		}
 	}
-	if (at == RMP_LANES)
+	if (at == RMP_LANES) {
+		/* It was the first of all that are to be looked at. */
+		list_add(&req->queue, &flow->queue[req->prio]);
 		return false;
+	}
 	lane = &flow->lanes[at];
 	lane->rails = rails;
 	lane_join(lane, req);

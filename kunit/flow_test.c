@@ -927,6 +927,44 @@ static void test_no_lane(struct kunit *test)
 	check_ended(test, b, 0);
 }
 
+/* All lanes are in use, one by a single request, whose rails may be others than before: that one
+ * is free for where it belongs then.
+ */
+static void test_last_lane(struct kunit *test)
+{
+	struct rmp_request *others;
+	struct rmp_lane *lane;
+	struct asked *slow, *b;
+	u32 i;
+
+	others = kunit_kcalloc(test, RMP_LANES - 1, sizeof(*others), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, others);
+	rail_up(test, 0, 1);
+	rail_up(test, 1, 1);
+	for (i = 0; i < RMP_LANES - 1; i++) {
+		lane = &world.flow->lanes[i];
+		/* None that is up. */
+		lane->rails = BIT(16 + i);
+		list_add(&others[i].queue, &lane->wait[RMPOOL_CLASS_BULK]);
+	}
+	world.flow->nr_lanes = RMP_LANES - 1;
+	slow = ask_on(test, ONLY_A, 5 * MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, world.flow->nr_lanes, RMP_LANES);
+	lane = &world.flow->lanes[RMP_LANES - 1];
+	KUNIT_EXPECT_TRUE(test, lane_used(lane));
+	lane->rails = ~0U;
+	b = ask_on(test, ONLY_B, MIB, RMPOOL_CLASS_NORMAL);
+	KUNIT_EXPECT_EQ(test, slow->posted, 4 * MIB);
+	KUNIT_EXPECT_EQ(test, b->posted, MIB);
+	KUNIT_EXPECT_TRUE(test, lane_used(lane));
+	KUNIT_EXPECT_NE(test, lane->rails, ~0U);
+	for (i = 0; i < RMP_LANES - 1; i++)
+		list_del(&others[i].queue);
+	finish_all();
+	check_ended(test, slow, 0);
+	check_ended(test, b, 0);
+}
+
 /* What waits for a rail takes another one when that leaves; what a dead queue pair carried waits
  * for a full rail by itself, and goes first there.
  */
@@ -1454,6 +1492,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(test_many_wait),
 	KUNIT_CASE(test_halves),
 	KUNIT_CASE(test_no_lane),
+	KUNIT_CASE(test_last_lane),
 	KUNIT_CASE(test_wait_and_die),
 	KUNIT_CASE(test_deadline),
 	KUNIT_CASE(test_taken_back),
