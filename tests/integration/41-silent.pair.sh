@@ -101,6 +101,7 @@ silence()	# WHAT
 steps_start
 barrier served
 
+check "the other host is there" wait_until 20 ping -q -c 1 -W 1 "$PEER_IP0"
 within 6 "unknown peer" check_fails "unknown peer" "not in the peer table" ask nobody 5
 
 rmpool peer add closed "v1:$PEER_IP0:9999"
