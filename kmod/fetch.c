@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Segments of peers, as they are fetched: asked for by name, and then their keys, page by
- * page, when a session begins, and again when the peer says that they are others. The
+ * page, when a session begins, and again when the peer says that they are others, or that
+ * it has a device which it did not tell before: that one may only have had no link. The
  * states are told in rsegment.c.
  *
  * A walk over the keys is begun anew when what a page tells does not fit what the one

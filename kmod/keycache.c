@@ -6,7 +6,9 @@
  * (kc->cur_keys) are seen by nobody until the last run of it was there; then
  * it is inserted in the tree, or, when it was known before, its keys are
  * replaced by one pointer. So a reader sees all keys of a region or none, and
- * at most one region is half done, however hostile the peer.
+ * at most one region is half done, however hostile the peer. When the peer does not
+ * tell a device any more, its keys stay where they are, marked as not to be used, until
+ * others take their place.
  *
  * Locking: changes are serialised by the caller and may sleep. Readers take no
  * lock: rmp_keycache_find() walks the maple tree under RCU and takes a

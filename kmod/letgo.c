@@ -5,7 +5,7 @@
  * A REVOKE takes regions out of the cache and is acknowledged when the last
  * request that uses them has ended: an rmp_ack counts these. So is a REKEY, which says
  * that the keys of a region are void: there another object takes the place of the region
- * at once, to which requests go over with what they have not posted yet (flow.c). A
+ * at once, to which requests go over with what they have not posted yet (renew.c). A
  * WITHDRAWN ends the segment for us: what is not posted ends with EACCES.
  *
  * Locking: peer->rseg_lock for what is taken out of the cache; an rmp_ack has none.

@@ -91,7 +91,7 @@ struct rmp_memory {
  *	(reach.c); changed with release order
  * @maps: for the default group, per device slot; set with release order once valid, cleared
  *	only when the device is removed, after all queue pairs of the device were drained, when
- *	the buffer is taken back, or when its keys are replaced (allow.c).
+ *	the buffer is taken back, or when its keys are replaced (rekey.c).
  *	Each has all chunks, or, when a device has no room for all, some: then
  *	each chunk is on one device at least
  */
@@ -253,7 +253,7 @@ int rmp_region_del_many(struct rmp_memory *mem, struct rmp_region_del *dels,
  * of the file, and so each peer was asked once for all of a segment. Returns when all
  * of them are released, those too that nobody waits for any more.
  * Marking everything dead at once (without waiting) is done by
- * rmp_memory_kill(), which release() calls.
+ * rmp_memory_kill(), which rmp_file_end() calls.
  */
 void rmp_memory_kill(struct rmp_memory *mem);
 void rmp_region_del_all(struct rmp_memory *mem);

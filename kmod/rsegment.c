@@ -6,8 +6,9 @@
  * DOWN -> OPENING (asked by name) -> FETCHING (keys, page by page) -> READY.
  * The end of a session leads back to DOWN: the keys are thrown away, and fetched
  * again when the peer is back. GONE is final: the peer has no such segment, took
- * it away, or came back with another one under that name; whoever holds a handle
- * gets ESTALE, and who opens the name anew gets a new object.
+ * it away, or came back with another one under that name, or does not let us use it;
+ * or its keys are too many. Whoever holds a handle gets ESTALE, or EACCES without the
+ * right, and who opens the name anew gets a new object.
  *
  * What the peer says is for fetch.c, and for letgo.c when it takes something back.
  *

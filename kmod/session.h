@@ -39,7 +39,9 @@ struct rmp_revocation;
  * @closing: the worker tears it down (under peer->lock)
  * @got_hello: likewise @got_devices; both: the session is @live
  * @uuid: of the peer
- * @devices: what the peer told last
+ * @devices: what the peer told last; @told_devices: their indexes, of rails.c when a message
+ *	of them comes
+ * @pair_again: something changed that may let more devices have a rail; under peer->lock
  * @rails: by index; under peer->lock
  * @owed: answers that the peer owes, by place in @rails; likewise
  * @stale: the first of these: to who had the place before, or asked before a cut

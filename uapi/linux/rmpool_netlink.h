@@ -153,7 +153,7 @@ enum rmpool_attr {
 	RMPOOL_A_RAIL_QPS = 42,		/* u32: queue pairs that are up */
 	RMPOOL_A_RAIL_PUT_BYTES = 43,	/* u64: put by this node */
 	RMPOOL_A_RAIL_GET_BYTES = 44,	/* u64: got by this node */
-	RMPOOL_A_RAIL_SLICES = 45,	/* u64: posted */
+	RMPOOL_A_RAIL_SLICES = 45,	/* u64: ended, well or not */
 	RMPOOL_A_RAIL_ERRORS = 46,	/* u64: slices that failed */
 	RMPOOL_A_RAIL_OUTSTANDING = 47,	/* u64: bytes in flight */
 
