@@ -22,12 +22,20 @@
 #define RMP_RAIL_BACKOFF_MIN	msecs_to_jiffies(100)
 #define RMP_RAIL_BACKOFF_MAX	msecs_to_jiffies(5000)
 
-/* What the peer or this host cannot do just now, or gave up for another reason, says
- * nothing about the way between the two devices.
+/* All else, such as a device that has no room for a queue pair, or an attempt that was given
+ * up, says nothing about the way between the two devices.
  */
 static bool error_is_of_way(int error)
 {
-	return error != -EAGAIN && error != -ECANCELED && error != -ENOMEM;
+	switch (error) {
+	case -EADDRNOTAVAIL:
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ETIMEDOUT:
+		return true;
+	}
+	return false;
 }
 
 static void rail_failed(struct rmp_rail *rail, int error)

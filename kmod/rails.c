@@ -307,7 +307,8 @@ void rmp_rails_devices(struct rmp_session *s)
 		rail->going = true;
 		/* Else it is not told just now, and may come back. */
 		if (rmp_rails_remote(s, rail->remote_dev))
-			rmp_ways_moved(peer, rail->dev->index, rail->remote_dev);
+			rmp_ways_moved(peer, rail->dev->index,
+				       BIT(rail->remote_dev));
 	}
 	mutex_unlock(&peer->lock);
 }
@@ -341,7 +342,7 @@ void rmp_rails_device_changed(struct rmp_session *s, struct rmp_device *dev)
 			continue;
 		moved = !rmp_endpoint_equal(&rail->local, &port.addr);
 		if (moved)
-			rmp_ways_moved(s->peer, dev->index, rail->remote_dev);
+			rmp_ways_moved(s->peer, dev->index, ~0U);
 		if (moved || !rail_fits(rail))
 			rail->going = true;
 	}
@@ -353,11 +354,10 @@ bool rmp_rails_device_removed(struct rmp_session *s, struct rmp_device *dev)
 	u32 i;
 
 	rmp_ways_forget(s->peer);
+	rmp_ways_moved(s->peer, dev->index, ~0U);
 	for (i = 0; i < RMP_RAILS_MAX; i++) {
 		if (s->rails[i] && s->rails[i]->dev == dev) {
 			s->rails[i]->going = true;
-			rmp_ways_moved(s->peer, dev->index,
-				       s->rails[i]->remote_dev);
 			found = true;
 		}
 	}

@@ -333,8 +333,8 @@ unsigned long rmp_ways_make(struct rmp_session *s);
 void rmp_ways_up(struct rmp_peer *peer, u32 local, u32 remote);
 /* There was one up before, in this session. */
 bool rmp_ways_been(struct rmp_peer *peer, u32 local, u32 remote);
-/* One of them has another address, or is gone: that means nothing any more. */
-void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remote);
+/* One of them has another address, or is gone: that means nothing any more. @remotes: a mask. */
+void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remotes);
 /* A rail is out of the table: what the other side was asked about it is asked again. */
 void rmp_ways_left(struct rmp_peer *peer, u32 local, u32 remote);
 /* Devices changed, and the peer knows or will soon: what could not be may be possible now, and

@@ -406,12 +406,12 @@ bool rmp_ways_been(struct rmp_peer *peer, u32 local, u32 remote)
 	return been;
 }
 
-void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remote)
+void rmp_ways_moved(struct rmp_peer *peer, u32 local, u32 remotes)
 {
 	struct rmp_ways *ways = &peer->ways;
 
 	spin_lock_bh(&ways->lock);
-	ways->been[local] &= ~BIT(remote);
+	ways->been[local] &= ~remotes;
 	spin_unlock_bh(&ways->lock);
 }
 
