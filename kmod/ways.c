@@ -68,6 +68,16 @@ static bool ways_note_none(struct rmp_ways *ways, u32 local, u32 remote)
 	return !known;
 }
 
+/* All but what the table has and had. */
+static void ways_clear(struct rmp_ways *ways)
+{
+	ways->refuses = false;
+	memset(ways->none, 0, sizeof(ways->none));
+	memset(ways->later, 0, sizeof(ways->later));
+	memset(ways->wanted, 0, sizeof(ways->wanted));
+	memset(ways->asked, 0, sizeof(ways->asked));
+}
+
 /* ------------------------------------------------------------- for the flow */
 
 bool rmp_peer_way(struct rmp_peer *peer, u32 local, u32 remote)
@@ -271,6 +281,13 @@ static bool ways_hopeful(const struct rmp_session *s, const struct rmp_rail *rai
 	return false;
 }
 
+static void ways_drop(struct rmp_ways *ways, u32 local, u32 remote)
+{
+	spin_lock_bh(&ways->lock);
+	ways_settled(ways, local, remote);
+	spin_unlock_bh(&ways->lock);
+}
+
 /* Makes one, or has it made. False: not now, but perhaps in a moment. @look: set when there
  * can be none, or not soon: the flow is to look for another one.
  */
@@ -282,9 +299,7 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 	int err;
 
 	if (rail && (s->initiator ? rail->was_up : ways_hopeful(s, rail))) {
-		spin_lock_bh(&ways->lock);
-		ways_settled(ways, local, remote);
-		spin_unlock_bh(&ways->lock);
+		ways_drop(ways, local, remote);
 		return true;
 	}
 	if (!s->initiator) {
@@ -323,9 +338,7 @@ static bool ways_make_one(struct rmp_session *s, u32 local, u32 remote,
 		break;
 	case -ENODEV:
 		/* What it had is elsewhere soon, or nowhere; then the flow looks again. */
-		spin_lock_bh(&ways->lock);
-		ways_settled(ways, local, remote);
-		spin_unlock_bh(&ways->lock);
+		ways_drop(ways, local, remote);
 		return true;
 	}
 	ways_refuse(s, local, remote, err);
@@ -430,11 +443,7 @@ void rmp_ways_forget(struct rmp_peer *peer)
 
 	spin_lock_bh(&ways->lock);
 	WRITE_ONCE(ways->changed, jiffies);
-	ways->refuses = false;
-	memset(ways->none, 0, sizeof(ways->none));
-	memset(ways->later, 0, sizeof(ways->later));
-	memset(ways->wanted, 0, sizeof(ways->wanted));
-	memset(ways->asked, 0, sizeof(ways->asked));
+	ways_clear(ways);
 	spin_unlock_bh(&ways->lock);
 	/* What is needed still is asked for again. */
 	rmp_peer_ops->flow_kick(peer->flow);
@@ -445,12 +454,8 @@ void rmp_ways_reset(struct rmp_peer *peer)
 	struct rmp_ways *ways = &peer->ways;
 
 	spin_lock_bh(&ways->lock);
-	ways->refuses = false;
-	memset(ways->none, 0, sizeof(ways->none));
-	memset(ways->later, 0, sizeof(ways->later));
+	ways_clear(ways);
 	memset(ways->been, 0, sizeof(ways->been));
 	memset(ways->joined, 0, sizeof(ways->joined));
-	memset(ways->wanted, 0, sizeof(ways->wanted));
-	memset(ways->asked, 0, sizeof(ways->asked));
 	spin_unlock_bh(&ways->lock);
 }
