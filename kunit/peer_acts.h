@@ -348,8 +348,8 @@ static inline void forget_sent(void)
 	spin_unlock(&world.lock);
 }
 
-/* A connect request of node @n at address @from, for the control channel. */
-static inline int knock_now(u8 from, u8 n)
+/* A connect request of node @n at address @from. */
+static inline int knock_with(u8 from, u8 n, const struct rmp_wire_req *req)
 {
 	struct world_request *r = kzalloc(sizeof(*r), GFP_KERNEL);
 	int result = -1;
@@ -358,13 +358,19 @@ static inline int knock_now(u8 from, u8 n)
 		return result;
 	r->cm.src = address(from);
 	rmp_endpoint_set_port(&r->cm.src, 40000);
-	r->cm.req.kind = RMP_WIRE_CONTROL;
+	r->cm.req = *req;
 	uuid_of(r->cm.req.uuid, n);
 	r->result = -1;
 	rmp_session_incoming(&r->cm);
 	result = r->result;
 	kfree(r);
 	return result;
+}
+
+/* For the control channel. */
+static inline int knock_now(u8 from, u8 n)
+{
+	return knock_with(from, n, &(struct rmp_wire_req){ .kind = RMP_WIRE_CONTROL });
 }
 
 static inline int knock(struct kunit *test, u8 from, u8 n)
@@ -382,23 +388,35 @@ static inline int call_knock(struct caller *c)
 }
 
 /* The same for a data queue pair. */
+static inline int knock_data_now(u8 from, u8 n, u8 rail, u8 qp, const u8 *token)
+{
+	struct rmp_wire_req req = { .kind = RMP_WIRE_DATA, .rail = rail, .qp = qp };
+
+	memcpy(req.token, token, sizeof(req.token));
+	return knock_with(from, n, &req);
+}
+
 static inline int knock_data_from(struct kunit *test, u8 from, u8 n, u8 rail, u8 qp,
 				  const u8 *token)
 {
-	struct world_request *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	int result = knock_data_now(from, n, rail, qp, token);
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->cm.src = address(from);
-	rmp_endpoint_set_port(&r->cm.src, 40000);
-	r->cm.req.kind = RMP_WIRE_DATA;
-	r->cm.req.rail = rail;
-	r->cm.req.qp = qp;
-	uuid_of(r->cm.req.uuid, n);
-	memcpy(r->cm.req.token, token, RMP_WIRE_TOKEN);
-	r->result = -1;
-	rmp_session_incoming(&r->cm);
 	world_settle(test);
-	return r->result;
+	return result;
+}
+
+/* Node 1 knocks from its first device, at rail 0, and waits. */
+struct knocker {
+	struct caller c;
+	u8 qp;
+	u8 token[RMP_WIRE_TOKEN];
+};
+
+static inline int call_data(struct caller *c)
+{
+	const struct knocker *k = container_of(c, struct knocker, c);
+
+	return knock_data_now(50, 1, 0, k->qp, k->token);
 }
 
 /* From the device of node @n that the rail is of, where say_devices() told it. */
@@ -514,4 +532,30 @@ static inline void go_passive(struct kunit *test, struct rmp_peer *peer, u8 from
 	KUNIT_ASSERT_EQ(test, say_hello(test, peer, world.uuid[0]), 0);
 	KUNIT_ASSERT_EQ(test, say_devices(test, peer, devices), 0);
 	KUNIT_ASSERT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
+}
+
+static inline struct rmp_rail *rail_of(struct rmp_peer *peer, u32 index)
+{
+	return peer->session ? peer->session->rails[index] : NULL;
+}
+
+/* Queue pairs of all rails. */
+static inline u32 qps_up(struct rmp_peer *peer)
+{
+	u32 nr = 0;
+
+	mutex_lock(&peer->lock);
+	if (peer->session)
+		nr = rmp_rails_up(peer->session);
+	mutex_unlock(&peer->lock);
+	return nr;
+}
+
+/* A queue pair fails. */
+static inline void fail_qp(struct kunit *test, struct rmp_peer *peer, u32 rail, u32 qp)
+{
+	mutex_lock(&peer->lock);
+	rmp_peer_qp_failed(rail_of(peer, rail), rail_of(peer, rail)->conns[qp]);
+	mutex_unlock(&peer->lock);
+	world_settle(test);
 }

@@ -9,22 +9,6 @@
 
 #define MS(n)	msecs_to_jiffies(n)
 
-static struct rmp_rail *rail_of(struct rmp_peer *peer, u32 index)
-{
-	return peer->session ? peer->session->rails[index] : NULL;
-}
-
-static u32 qps_up(struct rmp_peer *peer)
-{
-	u32 nr = 0;
-
-	mutex_lock(&peer->lock);
-	if (peer->session)
-		nr = rmp_rails_up(peer->session);
-	mutex_unlock(&peer->lock);
-	return nr;
-}
-
 /* -------------------------------------------------------- we are who connects */
 
 /* One rail for each device here, in order, with the next device there. */
@@ -176,14 +160,6 @@ static void test_connect_fails(struct kunit *test)
 	world_advance_ms(test, 20);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 4);
 	check_peer(test, peer);
-}
-
-static void fail_qp(struct kunit *test, struct rmp_peer *peer, u32 rail, u32 qp)
-{
-	mutex_lock(&peer->lock);
-	rmp_peer_qp_failed(rail_of(peer, rail), rail_of(peer, rail)->conns[qp]);
-	mutex_unlock(&peer->lock);
-	world_settle(test);
 }
 
 /* A queue pair fails: it goes, the others stay, and a new one is made. */
@@ -834,34 +810,7 @@ static void test_no_tokens(struct kunit *test)
 	check_peer(test, peer);
 }
 
-/* Somebody who knocks and waits; at rail 0. */
-struct knocker {
-	struct caller c;
-	u8 qp;
-	u8 token[RMP_WIRE_TOKEN];
-};
-
 static struct knocker knockers[RMP_QPS_MAX];
-
-static int call_data(struct caller *c)
-{
-	const struct knocker *k = container_of(c, struct knocker, c);
-	struct world_request *r = kzalloc(sizeof(*r), GFP_KERNEL);
-	int result;
-
-	if (!r)
-		return -1;
-	r->cm.src = address(50);
-	r->cm.req.kind = RMP_WIRE_DATA;
-	r->cm.req.qp = k->qp;
-	uuid_of(r->cm.req.uuid, 1);
-	memcpy(r->cm.req.token, k->token, RMP_WIRE_TOKEN);
-	r->result = -1;
-	rmp_session_incoming(&r->cm);
-	result = r->result;
-	kfree(r);
-	return result;
-}
 
 /* With the first tokens of @m; they stand at the gate then. */
 static void knock_held(struct kunit *test, const struct rmp_msg_rail_tokens *m, u32 nr)

@@ -40,17 +40,6 @@ static struct rmp_peer *subscriber(struct kunit *test, const char *name, u8 n, u
 	return peer;
 }
 
-static u32 qps_up(struct rmp_peer *peer)
-{
-	u32 nr = 0;
-
-	mutex_lock(&peer->lock);
-	if (peer->session)
-		nr = rmp_rails_up(peer->session);
-	mutex_unlock(&peer->lock);
-	return nr;
-}
-
 static u32 revokes_open(struct rmp_peer *peer)
 {
 	u32 nr;
@@ -430,26 +419,6 @@ static void test_tokens_void(struct kunit *test)
 	unpublish(s);
 }
 
-static u8 let_in_token[RMP_WIRE_TOKEN];
-
-static int call_data(struct caller *c)
-{
-	struct world_request *req = kzalloc(sizeof(*req), GFP_KERNEL);
-	int result;
-
-	if (!req)
-		return -1;
-	req->cm.src = address(50);
-	req->cm.req.kind = RMP_WIRE_DATA;
-	uuid_of(req->cm.req.uuid, 1);
-	memcpy(req->cm.req.token, let_in_token, sizeof(let_in_token));
-	req->result = -1;
-	rmp_session_incoming(&req->cm);
-	result = req->result;
-	kfree(req);
-	return result;
-}
-
 /* A queue pair that is just being let in could be used already: it is not forgotten.
  * @ends: the session ends, instead of a cut.
  */
@@ -462,17 +431,17 @@ static void being_let_in(struct kunit *test, bool ends)
 	};
 	struct rmp_segment *s = publish_all(test);
 	struct rmp_peer *peer = peer_make(test, "b", 1);
-	struct caller c = { .call = call_data };
+	struct knocker k = { .c.call = call_data };
 	static struct rmp_msg msg;
 
 	go_passive(test, peer, 1, 1);
 	ask_open(test, peer, "s");
 	KUNIT_EXPECT_EQ(test, say(test, peer, &ask), 0);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_TOKENS, &msg));
-	memcpy(let_in_token, msg.rail_tokens.token[0], sizeof(let_in_token));
+	memcpy(k.token, msg.rail_tokens.token[0], sizeof(k.token));
 	atomic_set(&world.accepts, 0);
 	world.hold_accept = true;
-	caller_start(test, &c);
+	caller_start(test, &k.c);
 	until(test, atomic_read(&world.accepts) == 1);
 	rmp_segment_remove(s, &r[0]);
 	if (ends)
@@ -480,7 +449,7 @@ static void being_let_in(struct kunit *test, bool ends)
 	else
 		world_advance_ms(test, IN_TIME + TOO_LATE);
 	KUNIT_EXPECT_FALSE(test, is_kept(&r[0]));
-	KUNIT_EXPECT_EQ(test, caller_end(test, &c), RMP_REJECT_RESOURCES);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &k.c), RMP_REJECT_RESOURCES);
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.qps), 0);
 	world.hold_accept = false;
 	world_settle(test);
@@ -506,9 +475,7 @@ static void test_cut_while_asked(struct kunit *test)
 	struct rmp_segment *s = publish_all(test);
 	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
 
-	mutex_lock(&peer->lock);
-	rmp_peer_qp_failed(peer->session->rails[0], peer->session->rails[0]->conns[0]);
-	mutex_unlock(&peer->lock);
+	fail_qp(test, peer, 0, 0);
 	world_advance_ms(test, 3000);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));
 	rmp_segment_remove(s, &r[0]);
@@ -534,9 +501,7 @@ static void test_connecting(struct kunit *test)
 	struct rmp_segment *s = publish_all(test);
 	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
 
-	mutex_lock(&peer->lock);
-	rmp_peer_qp_failed(peer->session->rails[0], peer->session->rails[0]->conns[0]);
-	mutex_unlock(&peer->lock);
+	fail_qp(test, peer, 0, 0);
 	world_advance_ms(test, 3000);
 	world.hold = true;
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_RAIL_REQUEST, NULL));

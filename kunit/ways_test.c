@@ -10,27 +10,12 @@
 /* The place of the first rail that is made so. */
 #define FIRST	(RMP_RAILS_MAX - 1)
 
-static struct rmp_rail *rail_of(struct rmp_peer *peer, u32 index)
-{
-	return peer->session ? peer->session->rails[index] : NULL;
-}
-
 static u32 rails_there(struct rmp_peer *peer)
 {
 	u32 i, nr = 0;
 
 	for (i = 0; i < RMP_RAILS_MAX; i++)
 		nr += !!rail_of(peer, i);
-	return nr;
-}
-
-static u32 qps_up(struct rmp_peer *peer)
-{
-	u32 nr;
-
-	mutex_lock(&peer->lock);
-	nr = rmp_rails_up(peer->session);
-	mutex_unlock(&peer->lock);
 	return nr;
 }
 
