@@ -244,10 +244,7 @@ static void test_cut_waits(struct kunit *test)
 	struct rmp_peer *peer = subscriber(test, "b", 1, 1);
 
 	clock_nobody_dies = true;
-	mutex_lock(&peer->lock);
-	rmp_peer_qp_failed(peer->session->rails[0], peer->session->rails[0]->conns[0]);
-	mutex_unlock(&peer->lock);
-	world_settle(test);
+	fail_qp(test, peer, 0, 0);
 	KUNIT_EXPECT_EQ(test, qps_up(peer), 1);
 	WRITE_ONCE(peer->session->mute, true);
 	rmp_segment_remove(s, &r[0]);
