@@ -8,9 +8,9 @@
 # A line for each place below functions of the module where memory was allocated that is
 # not free, with how much of it. What KASAN keeps for a while after it was freed is given
 # back first. Not counted: neighbours and routes, which the network keeps for later, and the
-# table of soft-RoCE, whose numbers go round: how many nodes it has for the same number of
-# objects depends on when these came. An area of vmalloc() shows by its array of pages, for
-# the kernel frees areas when it likes.
+# nodes of other modules' tables (soft-RoCE's objects, rdma_cm's ports, what rdma lists):
+# how many these have for the same number of objects depends on what numbers they got. An
+# area of vmalloc() shows by its array of pages, for the kernel frees areas when it likes.
 objects()
 {
 	local cache
@@ -24,11 +24,14 @@ objects()
 		{
 			if (place && stack ~ /\[rmpool\]/ &&
 			    stack !~ /neigh_|ip_route_|ip6_route_|fib_/ &&
-			    !(place ~ /^xas_alloc/ && stack ~ /rxe_add_to_pool/))
+			    !(is_node && table !~ /\[rmpool\]/))
 				nr[place] += n
-			place = stack = ""
+			place = stack = table = ""
 		}
-		/^ *[0-9]+ [^ ]/ { told(); n = $1; place = $2; sub(/\/.*/, "", place); next }
+		/^ *[0-9]+ [^ ]/ { told(); n = $1; place = $2; sub(/\/.*/, "", place)
+			is_node = place ~ /^(xas|radix_tree_node)_alloc/; next }
+		place && NF && !table && !/^[ \t]*_*(kmem_cache_|xas_|xa_|radix_tree_|idr_|ida_)/ {
+			table = $0 }
 		place && NF { stack = stack " " $0
 			if (/\[rmpool\]/ && !index(place, "<")) {
 				sub(/\/.*/, "", $1)
