@@ -49,6 +49,10 @@ put_both_ways()	# NAME SEED
 	barrier "$1.looked"
 }
 
+# Each transfer must get along with the queue pairs that are there: a machine that stands
+# still for some seconds is no peer that is gone, and no dead queue pair.
+parameter ack_timeout 19
+parameter keepalive_ms 30000
 mtu=$(cat /sys/class/net/data0/mtu)
 if [ "$VM" = a ]; then
 	check "smaller MTU" set_mtu 1500
@@ -89,9 +93,9 @@ echo "$bytes bytes in $packets packets"
 check "packets are larger than 1024 bytes" [ $((bytes / packets)) -gt 1200 ]
 if [ "$VM" = a ]; then
 	check "smaller MTU while connected" set_mtu 1500
-	check "new rails" wait_until 30 rails_new
+	check "new rails" wait_until 60 rails_new
 fi
-barrier lowered 60
+barrier lowered 90
 put_both_ways "lowered" 24
 check "host ends" talk_end host
 # As it was, for the suites that follow.
