@@ -56,9 +56,9 @@ parameter keepalive_ms 30000
 mtu=$(cat /sys/class/net/data0/mtu)
 if [ "$VM" = a ]; then
 	check "smaller MTU" set_mtu 1500
-	check "devices tell 1024" wait_until 10 mtu_is 1024
+	check "devices tell 1024" wait_until 30 mtu_is 1024
 else
-	check "devices tell 4096" wait_until 10 mtu_is 4096
+	check "devices tell 4096" wait_until 30 mtu_is 4096
 fi
 talk_start host memhost "packets.$VM" packets
 same "published" published "$(talk_hear host)"
@@ -74,7 +74,7 @@ echo "$bytes bytes in $packets packets"
 check "packets are of 1024 bytes" [ $packets -gt 2000 -a $((bytes / packets)) -lt 1200 ]
 if [ "$VM" = a ]; then
 	check "larger MTU while connected" set_mtu 4200
-	check "devices tell 4096" wait_until 10 mtu_is 4096
+	check "devices tell 4096" wait_until 30 mtu_is 4096
 fi
 barrier larger
 put_both_ways "raised" 22

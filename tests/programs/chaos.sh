@@ -307,7 +307,7 @@ end_here()	# NAME
 		{ echo "$run_resources"; echo "now:"; rdma resource show; rdma resource show qp; }
 	check "$1: areas of vmalloc() are as before" wait_until 30 areas_are "$run_areas" ||
 		grep '\[rmpool\]' /proc/vmallocinfo
-	check "$1: module unloads" module_unload
+	check "$1: module unloads" wait_until 25 try_rmmod
 	kmalloc=$(kmalloc_bytes)
 	echo "$1: $kmalloc bytes of kmalloc()"
 	if [ -n "$first_kmalloc" ]; then
