@@ -9,6 +9,11 @@ hello=$RMPOOL_BUILD/tests/unit/hello
 digest() { sha256sum "$1" | cut -d' ' -f1; }
 cd "$TMP" || exit 1
 
+segment_listed()	# NAME
+{
+	rmpool segment list | grep -q "$1"
+}
+
 if [ "$VM" = b ]; then
 	check "peer add a" rmpool peer add a "$PEER_IP0:13579"
 	rmpool serve scratch --size 64M >ready &
@@ -19,8 +24,8 @@ if [ "$VM" = b ]; then
 	exec 3>enter
 	check "serve is ready" wait_until 30 grep -qx \
 		'ready: vm-b/scratch+0, 67108864 bytes (64 MiB), peers may read and write; Ctrl-C ends' ready
-	check "hello publishes" wait_until 30 grep -q hello <(rmpool segment list)
-	check "segment list" grep -q scratch <(rmpool segment list)
+	check "hello publishes" wait_until 30 segment_listed hello
+	check "segment list" segment_listed scratch
 	check "region list" grep -q scratch <(rmpool region list)
 	barrier ready
 	barrier moved 90

@@ -49,12 +49,16 @@ put_both_ways()	# NAME SEED
 	barrier "$1.looked"
 }
 
+# Each transfer must get along with the queue pairs that are there: a machine that stands
+# still for some seconds is no peer that is gone, and no dead queue pair.
+parameter ack_timeout 19
+parameter keepalive_ms 30000
 mtu=$(cat /sys/class/net/data0/mtu)
 if [ "$VM" = a ]; then
 	check "smaller MTU" set_mtu 1500
-	check "devices tell 1024" wait_until 10 mtu_is 1024
+	check "devices tell 1024" wait_until 30 mtu_is 1024
 else
-	check "devices tell 4096" wait_until 10 mtu_is 4096
+	check "devices tell 4096" wait_until 30 mtu_is 4096
 fi
 talk_start host memhost "packets.$VM" packets
 same "published" published "$(talk_hear host)"
@@ -70,7 +74,7 @@ echo "$bytes bytes in $packets packets"
 check "packets are of 1024 bytes" [ $packets -gt 2000 -a $((bytes / packets)) -lt 1200 ]
 if [ "$VM" = a ]; then
 	check "larger MTU while connected" set_mtu 4200
-	check "devices tell 4096" wait_until 10 mtu_is 4096
+	check "devices tell 4096" wait_until 30 mtu_is 4096
 fi
 barrier larger
 put_both_ways "raised" 22
@@ -89,9 +93,9 @@ echo "$bytes bytes in $packets packets"
 check "packets are larger than 1024 bytes" [ $((bytes / packets)) -gt 1200 ]
 if [ "$VM" = a ]; then
 	check "smaller MTU while connected" set_mtu 1500
-	check "new rails" wait_until 30 rails_new
+	check "new rails" wait_until 60 rails_new
 fi
-barrier lowered 60
+barrier lowered 90
 put_both_ways "lowered" 24
 check "host ends" talk_end host
 # As it was, for the suites that follow.

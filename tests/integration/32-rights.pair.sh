@@ -87,7 +87,7 @@ same "nothing changed" "$before" "$(settings)"
 
 # The limits at work: many slices, chunks and queue pairs for little data.
 rmpool peer del b
-module_unload
+check "unload" wait_until 20 try_rmmod
 check "load with parameters" module_load qps=3 max_slice=4096 qp_depth=16 \
 	qp_window=16384 max_chunk_pages=8 name=alpha "listen=v1:$IP0:14321"
 check "name=" grep -q "alpha" <(rmpool node)
@@ -96,7 +96,7 @@ check "peer add" rmpool peer add b "v1:$PEER_IP0:13579"
 check "put and get" there_and_back
 check "qps=3" wait_until 20 rail_qps_are "3 3"
 rmpool peer del b
-module_unload
+check "unload" wait_until 20 try_rmmod
 check_fails "refused: listen=v2:..." "not supported" module_load "listen=v2:$IP0:13579"
 for bad in accept=some name=a/b "name=$(head -c 64 /dev/zero | tr '\0' x)"; do
 	check_fails "refused: $bad" "Invalid" module_load "$bad"

@@ -61,7 +61,7 @@ if [ "$VM" = b ]; then
 	wait_until 120 says published "$TMP/many"
 	attack_peer flap flap >"$TMP/flap" 2>&1 &
 	flap=$!
-	wait_until 20 says flaps "$TMP/flap"
+	wait_until 60 says flaps "$TMP/flap"
 	serve mem --size 16M
 	barrier served 200
 	barrier end 380
@@ -70,7 +70,7 @@ if [ "$VM" = b ]; then
 	check "all pins are given back" wait_until 20 pins_are "$pins"
 	rmpool peer del a
 	check "no queue pair is left over" wait_until 20 queue_pairs_at_most "$qps"
-	within 5 "unload" wait_until 4 try_rmmod
+	within 20 "unload" wait_until 18 try_rmmod
 	check "load" module_load
 	exit
 fi
@@ -100,7 +100,7 @@ exec 9>&-
 rmpool peer add b "v1:$PEER_IP0:13579" 2>/dev/null
 [ -e /sys/class/infiniband/rxe1 ] || rxe_add 1
 head -c 300000 /dev/urandom >"$TMP/file"
-if ! check "afterwards: put" wait_until 30 rmpool put -q "$TMP/file" b/mem; then
+if ! check "afterwards: put" wait_until 60 rmpool put -q "$TMP/file" b/mem; then
 	# Who lives on, and what its work items do.
 	rmpool peer list
 	rdma resource show qp
@@ -113,6 +113,6 @@ check "no page stays pinned" wait_until 20 pins_are "$pins"
 check "nothing waits uninterruptibly" wait_until 20 none_waits
 rmpool peer del b
 check "no queue pair is left over" wait_until 20 queue_pairs_at_most "$qps"
-within 5 "unload" wait_until 4 try_rmmod
+within 20 "unload" wait_until 18 try_rmmod
 check "load" module_load
 barrier end

@@ -32,5 +32,5 @@ attack "undo" somebody attack undo
 attack "names" somebody attack names
 attack "kept" command attack kept
 attack "files" command attack opens 2000
-within 5 "unload" wait_until 4 try_rmmod
+within 20 "unload" wait_until 18 try_rmmod
 check "load" module_load

@@ -24,7 +24,8 @@ if [ "$VM" = b ]; then
 	barrier served
 	# The first connection leaves what stays as it is.
 	barrier warm 300
-	before=$(state)
+	settle
+	before=$settled
 	barrier state
 	barrier end 6000
 	kill -0 $server || not_ok "failnth serve" "has ended"
@@ -50,7 +51,8 @@ barrier served
 check_lines "without faults" failnth run "$PEER_IP0" here task 100000 0 $alone $both
 barrier warm
 barrier state 300
-before=$(state)
+settle
+before=$settled
 echo "seed $RMPOOL_SEED"
 sweep here task 211 1 $alone $both
 sweep here slab 523 1 $alone

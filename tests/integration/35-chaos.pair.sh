@@ -51,7 +51,7 @@ life_ends()
 	check_fails "unload while it is used" "in use" rmmod rmpool
 	load_dies
 	host_dies
-	check "unload when its users are killed" wait_until 10 try_rmmod
+	check "unload when its users are killed" wait_until 25 try_rmmod
 }
 
 begin_again()
@@ -122,7 +122,7 @@ run_links()
 		echo "link $n: rail $rail of $who"
 		spared "$rail" strict
 		link "$who" "$rail" down
-		moment 5000
+		moment 10000
 		link_back "$who" "$rail" || not_ok "$run: comes again" "rail $rail of $who"
 		goes_on
 		spared "$rail" lenient

@@ -13,6 +13,10 @@
 # Now: a card loses what is sent while it gets one, and soft-RoCE its queue pair 1 with that.
 [ "$VM" = b ] || tc qdisc add dev data0 clsact
 barrier filters
+# The session must outlive that one host does not hear the other for as long as a step below
+# takes: by default it would be three seconds, until the control channel's queue pair fails.
+parameter ack_timeout 19
+parameter keepalive_ms 30000
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 
@@ -87,7 +91,7 @@ owner_dies()
 {
 	kill -9 "${TALK_PID[x]}"
 	talk_end x 2>/dev/null
-	wait_until 15 pins_are "$pins_y"
+	wait_until 25 pins_are "$pins_y"
 }
 
 new_owner()

@@ -108,9 +108,14 @@ static inline struct ring ring_of(int fd, uint32_t entries)
 /* What a process whose memory is not pinned any more shows; it may take a moment. */
 static inline bool unpinned(void)
 {
-	for (int i = 0; i < 5000 && status_value("VmPin"); i++)
+	double end = now() + patience(20);
+
+	while (status_value("VmPin")) {
+		if (now() > end)
+			return false;
 		pause_ms(1);
-	return !status_value("VmPin");
+	}
+	return true;
 }
 
 #endif /* ATTACK_H */

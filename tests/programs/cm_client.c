@@ -82,6 +82,11 @@ static int dial_data(struct link *l, uint8_t qp, const uint8_t *token)
 	return l->rejected ? l->rejected : -1;
 }
 
+static int patience_ms(double usual)
+{
+	return (int)(patience(usual) * 1e3);
+}
+
 static void expect(const char *name, int wanted, int got)
 {
 	char why[64];
@@ -141,7 +146,7 @@ static int run_tokens(void)
 	check(!is_down(&first, 300), "its queue pair goes on", "it went down");
 	expect("data with the other token", 0, dial_data(&second, 1, tokens[1]));
 	hang_up(&control);
-	check(is_down(&first, 10000) && is_down(&second, 10000),
+	check(is_down(&first, patience_ms(20)) && is_down(&second, patience_ms(20)),
 	      "data ends with the control connection", "it is up still");
 	hang_up(&first);
 	hang_up(&second);
@@ -229,7 +234,8 @@ static int run_storm(unsigned int seed, int rounds)
 			greet(&l);
 		for (int k = 0; k < 24 && storm_message(&l); k++)
 			sent++;
-		broken += is_down(&l, 100);
+		/* What is wrong is found when it is looked at. */
+		broken += is_down(&l, patience_ms(2));
 		hang_up(&l);
 	}
 	snprintf(why, sizeof(why), "%d of %d rounds refused", refused, rounds);

@@ -128,6 +128,21 @@ static inline void note_reject(struct link *l)
 		l->rejected = data[2];
 }
 
+/* What it finds out before the other side hears of it waits for two seconds in vain; a
+ * machine that stands still for these is no answer.
+ */
+static inline int create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *ai,
+			    struct ibv_qp_init_attr *attr)
+{
+	double end = now() + patience(20);
+	int ret;
+
+	do
+		ret = rdma_create_ep(id, ai, NULL, attr);
+	while (ret && errno == ETIMEDOUT && now() < end);
+	return ret;
+}
+
 /* Connects with @len bytes of private data; control: with buffers for messages. */
 static inline bool dial(struct link *l, const uint8_t *data, size_t len)
 {
@@ -157,7 +172,7 @@ static inline bool dial(struct link *l, const uint8_t *data, size_t len)
 			 strerror(errno));
 		return false;
 	}
-	if (rdma_create_ep(&l->id, ai, NULL, &attr)) {
+	if (create_ep(&l->id, ai, &attr)) {
 		snprintf(l->why, sizeof(l->why), "no endpoint: %s",
 			 strerror(errno));
 		l->id = NULL;
@@ -211,7 +226,7 @@ static inline bool is_down(struct link *l, int ms)
 
 static inline bool send_raw(struct link *l, size_t len)
 {
-	double end = now() + 10;
+	double end = now() + patience(20);
 	struct ibv_wc wc;
 	int n;
 
@@ -241,7 +256,7 @@ static inline bool send_message(struct link *l, uint8_t type, size_t body)
 /* The next message of that type, copied; others are skipped. */
 static inline bool receive(struct link *l, uint8_t type, uint8_t message[MESSAGE])
 {
-	double end = now() + 10;
+	double end = now() + patience(20);
 	struct ibv_wc wc;
 
 	while (now() < end) {

@@ -176,6 +176,7 @@ static void test_orphan(void)
 	struct rmpool_ring_setup ring;
 	const char *why;
 	pid_t pid = fork(), opener;
+	double end;
 	void *memory;
 	char byte;
 	int fd;
@@ -203,7 +204,8 @@ static void test_orphan(void)
 		_exit(0);
 	}
 	expect(&t, !child_status(pid), "the opener failed");
-	for (int i = 0; i < 10000 && access("descriptor.done", F_OK); i++)
+	end = now() + patience(30);
+	while (access("descriptor.done", F_OK) && now() < end)
 		pause_ms(1);
 	fd = open("descriptor.done", O_RDONLY);
 	byte = 0;

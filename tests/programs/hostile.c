@@ -430,9 +430,33 @@ static void report(void)
 	test_end(&cut);
 }
 
+static void one_round(unsigned int i, bool told)
+{
+	struct random r = random_of(seed, i);
+	uint32_t kind = i % ROUNDS;
+	double began = now();
+	bool good;
+
+	/* Nothing is known from rounds before. */
+	their_segment = 1;
+	their_cookie = 0;
+	their_device = 0;
+	their_rail = 0;
+	my_qpn = 1;
+	peer_qpn = 1;
+	noise(&r, uuid, sizeof(uuid));
+	good = play(&r, kind);
+	rounds[kind].good += good;
+	rounds[kind].refused += !good;
+	if (told || now() - began > 3)
+		printf("round %u, %s: %s after %.1f s\n", i, rounds[kind].name,
+		       good ? "went on" : "ended", now() - began);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
-	unsigned int nr, first;
+	unsigned int nr, first, i;
 
 	if (argc != 5 && argc != 6)
 		give_up("hostile HOST PORT SEED ROUNDS [FIRST]");
@@ -442,29 +466,15 @@ int main(int argc, char **argv)
 	nr = (unsigned int)argument(argv[4], 1, INT_MAX);
 	first = argc > 5 ? (unsigned int)argument(argv[5], 0, INT_MAX) : 0;
 	printf("seed %llu, %u rounds from %u\n", (unsigned long long)seed, nr, first);
-	for (unsigned int i = first; i < first + nr; i++) {
-		struct random r = random_of(seed, i);
-		uint32_t kind = i % ROUNDS;
-		double began = now();
-		bool good;
-
-		/* Nothing is known from rounds before. */
-		their_segment = 1;
-		their_cookie = 0;
-		their_device = 0;
-		their_rail = 0;
-		my_qpn = 1;
-		peer_qpn = 1;
-		noise(&r, uuid, sizeof(uuid));
-		good = play(&r, kind);
-		rounds[kind].good += good;
-		rounds[kind].refused += !good;
-		if (nr <= 500 || now() - began > 3)
-			printf("round %u, %s: %s after %.1f s\n", i, rounds[kind].name,
-			       good ? "went on" : "ended", now() - began);
-		fflush(stdout);
-	}
-	if (argc == 5)
+	for (i = first; i < first + nr; i++)
+		one_round(i, nr <= 500);
+	if (argc == 5) {
+		/* In a few rounds, all that a seed changes may be allowed: more of those. */
+		for (; i < nr + 50 * ROUNDS; i++)
+			if ((i % ROUNDS == DIRTY || i % ROUNDS == PRIVATE) &&
+			    !rounds[i % ROUNDS].refused)
+				one_round(i, true);
 		report();
+	}
 	return report_failed != 0;
 }

@@ -57,6 +57,22 @@ state_is()	# STATE
 	[ "$(state)" = "$1" ]
 }
 
+state_stays()
+{
+	local last=$settled
+
+	settled=$(state)
+	[ "$settled" = "$last" ]
+}
+
+# The state in $settled, once two looks give the same: queue pairs and files go a moment after
+# who had them, and what was still going would be missing later.
+settle()
+{
+	settled=
+	wait_until 60 state_stays || not_ok "what there is stays the same" "it changes all the time"
+}
+
 # One test.
 state_again()	# NAME STATE
 {

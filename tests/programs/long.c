@@ -148,21 +148,15 @@ static void *register_it(void *arg)
 	return NULL;
 }
 
-/* Both go on while the other does. */
-static void two(size_t size)
+/* Both go on while the other does. False: that was not seen. */
+static bool both_rise(struct rmpool_nl *nl, struct registration r[2], struct test *t)
 {
-	struct test t = { .name = "two threads register at the same time" };
-	struct registration r[2] = { { .size = size }, { .size = size } };
 	uint32_t both = 0, rises[2] = { 0 }, i;
 	struct seen last = { .nr = 0 }, seen;
-	struct rmpool_nl *nl = nl_open();
-	uint64_t mrs = device_mrs(nl);
-	long before = pinned_pages();
 	pthread_t threads[2];
 
-	pool_open();
 	for (i = 0; i < 2; i++) {
-		r[i].at = big_map(size);
+		big_forget(r[i].at, r[i].size);
 		atomic_store(&r[i].result, 1);
 	}
 	for (i = 0; i < 2; i++)
@@ -173,7 +167,7 @@ static void two(size_t size)
 		if (seen.making == 2) {
 			both++;
 			for (i = 0; i < 2 && last.making == 2; i++) {
-				expect(&t, seen.id[i] == last.id[i] &&
+				expect(t, seen.id[i] == last.id[i] &&
 				       seen.percent[i] >= last.percent[i],
 				       "region %llu went from %u to %u %%",
 				       (unsigned long long)seen.id[i], last.percent[i],
@@ -185,21 +179,37 @@ static void two(size_t size)
 	}
 	printf("both were seen %u times, the first rose %u times, the second %u times\n", both,
 	       rises[0], rises[1]);
-	expect(&t, both >= 3 && rises[0] && rises[1], "seen %u times, rose %u and %u times",
-	       both, rises[0], rises[1]);
 	for (i = 0; i < 2; i++) {
 		pthread_join(threads[i], NULL);
-		expect(&t, !r[i].result, "%u: %s", i, strerror(-r[i].result));
+		expect(t, !r[i].result, "%u: %s", i, strerror(-r[i].result));
 	}
 	seen = look(nl, getpid());
-	expect(&t, seen.nr == 2 && !seen.making && seen.percent[0] == 100 &&
+	expect(t, seen.nr == 2 && !seen.making && seen.percent[0] == 100 &&
 	       seen.percent[1] == 100, "%u regions, %u and %u %%", seen.nr, seen.percent[0],
 	       seen.percent[1]);
-	expect(&t, status_value("VmPin") == (long)(2 * size / 1024), "VmPin is %ld kB",
+	expect(t, status_value("VmPin") == (long)(2 * r[0].size / 1024), "VmPin is %ld kB",
 	       status_value("VmPin"));
 	for (i = 0; i < 2; i++)
-		expect(&t, r[i].result || !rmpool_unregister(pool, r[i].region), "%s",
+		expect(t, r[i].result || !rmpool_unregister(pool, r[i].region), "%s",
 		       rmpool_error());
+	return both >= 3 && rises[0] && rises[1];
+}
+
+static void two(size_t size)
+{
+	struct test t = { .name = "two threads register at the same time" };
+	struct registration r[2] = { { .size = size }, { .size = size } };
+	struct rmpool_nl *nl = nl_open();
+	uint64_t mrs = device_mrs(nl);
+	long before = pinned_pages();
+	int tries = 0;
+
+	pool_open();
+	for (int i = 0; i < 2; i++)
+		r[i].at = big_map(size);
+	while (tries < TRIES && !both_rise(nl, r, &t) && !t.failed)
+		tries++;
+	expect(&t, tries < TRIES, "never seen that both rise");
 	expect(&t, !status_value("VmPin") && all_gone(nl, getpid(), before, mrs),
 	       "VmPin is %ld kB, %ld pages stay", status_value("VmPin"),
 	       pinned_pages() - before);
@@ -349,10 +359,10 @@ static void beside(size_t size, unsigned int rounds)
 /* ---------------------------------------------------------------------------- ends */
 
 /* A process that registers dies of a signal when it has done so much. False: it was
- * faster than that.
+ * faster than that, or did not die within a second. *@soonest: of those that died.
  */
 static bool end_at(struct rmpool_nl *nl, int sig, uint32_t percent, uint8_t *at, size_t size,
-		   struct test *t)
+		   double *soonest, struct test *t)
 {
 	uint64_t mrs = device_mrs(nl);
 	long pins = pinned_pages();
@@ -386,13 +396,16 @@ static bool end_at(struct rmpool_nl *nl, int sig, uint32_t percent, uint8_t *at,
 	took = now() - began;
 	expect(t, WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) == sig),
 	       "status 0x%x", status);
-	expect(t, took < patience(1), "at %u %% it took %.2f s", seen.percent[0], took);
 	expect(t, all_gone(nl, pid, pins, mrs), "%ld pages, %u regions, %llu MRs are left",
 	       pinned_pages() - pins, look(nl, pid).nr,
 	       (unsigned long long)(device_mrs(nl) - mrs));
 	printf("signal %d at %u %%: dead after %.0f ms, nothing left after %.0f ms\n", sig,
 	       seen.percent[0], took * 1e3, (now() - began) * 1e3);
-	return WIFSIGNALED(status);
+	if (!WIFSIGNALED(status))
+		return false;
+	if (!*soonest || took < *soonest)
+		*soonest = took;
+	return took < patience(1);
 }
 
 static void ends(size_t size)
@@ -412,11 +425,18 @@ static void ends(size_t size)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct test t = { .name = cases[i].name };
+		double soonest = 0;
 		int tries = 0;
 
-		while (tries < TRIES &&
-		       !end_at(nl, cases[i].sig, cases[i].percent, at, size, &t))
+		/* Work that does not look for signals takes its time each time, a machine
+		 * that stands still does not.
+		 */
+		while (tries < TRIES && !t.failed &&
+		       !end_at(nl, cases[i].sig, cases[i].percent, at, size, &soonest, &t))
 			tries++;
+		if (soonest)
+			expect(&t, tries < TRIES, "at %u %% it took %.2f s at least",
+			       cases[i].percent, soonest);
 		expect(&t, tries < TRIES, "never in time");
 		test_end(&t);
 	}
