@@ -236,7 +236,7 @@ static void test_costs(uint32_t nr)
 	printf("%u regions unregistered in %.2f s, %.0f ns each\n", nr, took, took * 1e9 / nr);
 	expect(&gone, !pinned_bytes() && !status_value("VmPin") && !regions_of(getpid()),
 	       "%llu bytes left", (unsigned long long)pinned_bytes());
-	expect(&gone, pins_return(before, 5), "%ld pages left", pinned_pages() - before);
+	expect(&gone, pins_return(before, 20), "%ld pages left", pinned_pages() - before);
 	test_end(&gone);
 	rmpool_close(pool);
 	munmap(memory, (nr + SAMPLE) * PAGE);
@@ -514,7 +514,7 @@ static bool cut_short(unsigned int percent, bool killed, struct test *t)
 	       took);
 	expect(t, pins_return(before, 20), "at %u %%: %ld pages left", percent,
 	       pinned_pages() - before);
-	expect(t, charges_return(5), "at %u %%: %llu bytes, %u regions left", percent,
+	expect(t, charges_return(20), "at %u %%: %llu bytes, %u regions left", percent,
 	       (unsigned long long)pinned_bytes(), regions_of(getpid()));
 	return in_time;
 }
@@ -527,19 +527,23 @@ static void test_interrupt(bool killed)
 				 "a signal ends a large one: EINTR, nothing is left",
 	};
 	struct sigaction act = { .sa_handler = nothing };	/* no SA_RESTART */
+	long before = pinned_pages();
 	uint32_t region;
+	double end;
 	size_t i;
-	int tries;
 
 	sigaction(SIGUSR1, &act, NULL);
 	pool_open();
 	for (i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		/* The end can be too fast to be met. */
-		for (tries = 0; tries < 5 && !cut_short(percents[i], killed, &t); tries++) {
+		end = now() + patience(60);
+		while (!t.failed && !cut_short(percents[i], killed, &t)) {
 			rmpool_close(pool);
+			expect(&t, pins_return(before, 20), "%ld pages left after a miss",
+			       pinned_pages() - before);
 			pool_open();
+			expect(&t, now() < end, "at %u %%: never in time", percents[i]);
 		}
-		expect(&t, tries < 5, "at %u %%: never in time", percents[i]);
 	}
 	expect(&t, !rmpool_register(pool, big.at, 4 * MIB, RMPOOL_ACCESS_ALL, 0, 0, &region,
 				    NULL) && !rmpool_unregister(pool, region),
@@ -574,26 +578,31 @@ static int see_progress(const struct rmpool_nl_region *r, void *arg)
 static void test_progress(void)
 {
 	struct test t = { .name = "others see how far a large registration is" };
-	struct progress p = { .last = 0 };
+	double end = now() + patience(60);
+	struct progress p;
 	struct rmpool_nl *nl;
 	pthread_t thread;
 
 	pool_open();
-	big_forget(big.at, big.size);
-	atomic_store(&big.result, 1);
 	if (rmpool_nl_open(&nl))
 		give_up("%s", rmpool_error());
-	if (pthread_create(&thread, NULL, register_big, NULL))
-		give_up("no thread");
-	while (atomic_load(&big.result) == 1)
-		if (rmpool_nl_regions(nl, see_progress, &p))
-			give_up("%s", rmpool_error());
-	pthread_join(thread, NULL);
-	rmpool_nl_close(nl);
-	printf("%u steps seen, up to %u %%\n", p.steps, p.last);
-	expect(&t, !big.result, "%s", strerror(-big.result));
+	/* Who looks may have no processor while it goes on. */
+	do {
+		p = (struct progress){ .last = 0 };
+		big_forget(big.at, big.size);
+		atomic_store(&big.result, 1);
+		if (pthread_create(&thread, NULL, register_big, NULL))
+			give_up("no thread");
+		while (atomic_load(&big.result) == 1)
+			if (rmpool_nl_regions(nl, see_progress, &p))
+				give_up("%s", rmpool_error());
+		pthread_join(thread, NULL);
+		printf("%u steps seen, up to %u %%\n", p.steps, p.last);
+		expect(&t, !big.result, "%s", strerror(-big.result));
+		expect(&t, !p.back && !p.wrong, "back: %d, wrong: %d", p.back, p.wrong);
+	} while (!t.failed && p.steps < 5 && now() < end);
 	expect(&t, p.steps >= 5, "%u steps", p.steps);
-	expect(&t, !p.back && !p.wrong, "back: %d, wrong: %d", p.back, p.wrong);
+	rmpool_nl_close(nl);
 	rmpool_close(pool);
 	test_end(&t);
 }
