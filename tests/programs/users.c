@@ -453,7 +453,8 @@ int main(int argc, char **argv)
 
 	if (rmpool_open(&pool, NULL, 0))
 		give_up("%s", rmpool_error());
-	if (node_pinned())
+	/* Those who were here before may have ended a moment ago. */
+	if (!node_returns(0))
 		give_up("%llu bytes are registered already", (unsigned long long)node_pinned());
 	user = parameter("max_user_mib", 0);
 	all = parameter("max_pinned_mib", 0);
