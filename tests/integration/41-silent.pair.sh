@@ -98,6 +98,13 @@ silence()	# WHAT
 	steps_qps=$qps
 }
 
+# The tool itself, and no shell any more that ignores SIGINT, asks and sleeps.
+tool_waits()	# PID
+{
+	[ "$(cat "/proc/$1/comm")" = rmpool ] && grep -q '^State:.*sleeping' "/proc/$1/status" &&
+		[ -n "$(find "/proc/$1/fd" -lname /dev/rmpool)" ] && peer_is closed backoff
+} 2>/dev/null
+
 steps_start
 barrier served
 
@@ -119,7 +126,7 @@ rmpool peer del self
 # The tool, and its exit status.
 env --default-signal=INT rmpool get -t none closed/mem 1 "$TMP/file" 2>"$TMP/tool" &
 tool=$!
-check "the tool waits" wait_until 10 peer_is closed backoff
+check "the tool waits" wait_until 10 tool_waits $tool
 kill -INT $tool
 within 6 "Ctrl-C ends the tool" wait $tool
 same "with its status" 130 $?
