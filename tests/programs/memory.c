@@ -48,14 +48,16 @@ static uint64_t pinned_bytes(void)
 /* Pins of the machine may be given back a moment after the memory is. */
 static bool pins_return(long before)
 {
+	double end = now() + patience(20);
+
 	if (geteuid())
 		return true;	/* the count is not exact: VmPin must do */
-	for (int i = 0; i < 5000; i++) {
-		if (pinned_pages() == before)
-			return true;
+	while (pinned_pages() != before) {
+		if (now() > end)
+			return false;
 		pause_ms(1);
 	}
-	return false;
+	return true;
 }
 
 struct seen {
