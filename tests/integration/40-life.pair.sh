@@ -75,7 +75,7 @@ kill "$other"
 wait "$other"
 same "another segment of that peer is not disturbed" 0 $?
 cat "$TMP/other"
-vmctl get again 30
+vmctl get again 120
 
 # A peer that hangs.
 steps_start

@@ -33,13 +33,13 @@ if [ "$VM" = b ]; then
 	same "a stranger: one line" 1 "$(rejected "not in the peer table")"
 	rmpool peer add a "v1:$PEER_IP0:13579"
 	barrier known
-	barrier malformed 60
+	barrier malformed 200
 	same "another version: one line" 1 "$(rejected "another protocol version")"
 	same "malformed: one line each" 3 "$(rejected "malformed private data")"
 	same "no control connection: one line" 1 "$(rejected "no control connection")"
 	check "the log takes more" wait_until 20 quiet_again
 	barrier tokens
-	barrier used 60
+	barrier used 250
 	same "no valid token: one line each" 3 "$(rejected "no valid token")"
 	barrier end 250
 	check "segment listed" grep -q mem <(rmpool segment list)
@@ -79,14 +79,13 @@ try "too short" short "rejected 2"
 try "something behind the end" tail "rejected 2"
 try "data without control" data "rejected 8"
 barrier malformed
-barrier tokens 60
+barrier tokens 100
 tell cm_client tokens "$PEER_IP0" 13579
 barrier used
 try "unknown kind" kind "rejected 2"
 try "no private data" empty "rejected 2"
 try "noise" noise "rejected 2"
-seed=$RANDOM
-tell cm_client storm "$PEER_IP0" 13579 $seed 12
+tell cm_client storm "$PEER_IP0" 13579 "$RMPOOL_SEED" 12
 tell cm_client tokens "$PEER_IP0" 13579
 
 # It works as ever for those who do.

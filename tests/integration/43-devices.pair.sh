@@ -11,6 +11,16 @@ has_address()	# RDMA-DEVICE ADDRESS
 	device_line "$1" | grep -q " $2 .*yes"
 }
 
+no_address()	# RDMA-DEVICE
+{
+	device_line "$1" | grep -q "no: no IP address"
+}
+
+has_gid()	# RDMA-DEVICE GID
+{
+	device_line "$1" | grep -q "$2"
+}
+
 address_is()	# RAIL ADDRESS
 {
 	ip -4 addr flush dev "data$1"
@@ -41,8 +51,8 @@ check_fails "nothing is registered without one" "no usable RDMA device" \
 rxe_add 0
 rxe_add 1
 check "devices come later" wait_until 10 device_usable rxe1
-check "the routable IPv4 address is chosen" has_address rxe1 "$IP1"
-check "with its GID" grep -q "::ffff:$IP0" <(device_line rxe0)
+check "the routable IPv4 address is chosen" wait_until 10 has_address rxe1 "$IP1"
+check "with its GID" wait_until 10 has_gid rxe0 "::ffff:$IP0"
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 
 if [ "$VM" = b ]; then
@@ -70,7 +80,7 @@ if [ "$VM" = b ]; then
 	rxe_del 1
 	ip addr flush dev data1
 	rxe_add 1
-	check "without an address: not usable" grep -q "no: no IP address" <(device_line rxe1)
+	check "without an address: not usable" wait_until 10 no_address rxe1
 	ip addr add "$IP1/24" dev data1
 	check "the address comes later" wait_until 10 has_address rxe1 "$IP1"
 	ip addr add "$IP61/64" dev data1 nodad

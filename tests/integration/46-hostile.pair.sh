@@ -75,7 +75,7 @@ if [ "$VM" = b ]; then
 	ask_while_there "$TMP/attack" &
 	background+=" $!"
 	barrier attack
-	barrier attacked "$limit"
+	barrier attacked $((limit + 60))
 	rm "$TMP/attack"
 	# shellcheck disable=SC2086 # words
 	wait $background

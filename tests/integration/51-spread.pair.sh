@@ -76,7 +76,7 @@ check_lines "pairs" pages pairs "$PEER/spread.$PEER"
 [ "$VM" = b ] || barrier first 150
 barrier second 150
 check "the log names the devices" log_says "no rail from rxe[01] to 10.77.[01].[12] "
-check "the two rails are up, and no other" rails_are "$PEER" 2
+check "the two rails are up, and no other" wait_until 30 rails_are "$PEER" 2
 check "the program that published ends" talk_end host
 barrier refused
 
@@ -95,7 +95,7 @@ if [ "$VM" = b ]; then
 	barrier more
 	barrier carried 100
 	if [ "$more" = yes ]; then
-		check "a third rail, here too" rails_are "$PEER" 3
+		check "a third rail, here too" wait_until 30 rails_are "$PEER" 3
 		# Room for what the steps have, but not for all of it on each device.
 		parameter max_device_mrs 9
 		steps_start
@@ -112,7 +112,7 @@ if [ "$VM" = b ]; then
 		check "it goes with the device" wait_until 20 rails_are "$PEER" 2
 	fi
 else
-	barrier more
+	barrier more 150
 	parameter max_device_mrs 0
 	if [ "$(vmctl get more)" = yes ]; then
 		head -c 6M /dev/urandom >sent
@@ -203,7 +203,7 @@ check "puts and gets are under way" wait_until 30 under_way
 barrier flap-under-way 100
 [ "$VM" = b ] || vmctl qmp b link 1 off
 check "a rail has no link" wait_until 60 rails_are "$PEER" 1
-check "what the other one reaches is moved" one_of_two_moves
+check "what the other one reaches is moved" wait_until 20 one_of_two_moves
 barrier flap-down 150
 if [ "$VM" = a ]; then
 	link_back

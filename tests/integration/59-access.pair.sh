@@ -52,6 +52,10 @@ allow()		# NAME REKEYED LIST...
 
 rounds=$(amount 5 10 50)
 
+# Queue pairs must live on, also when the other machine stands still for some seconds.
+parameter ack_timeout $((VM_SLOW == 1 ? 18 : 19))
+barrier patient
+
 if [ "$VM" = b ]; then
 	check "peer add" rmpool peer add a "v1:$PEER_IP0:13579"
 	steps_start
@@ -101,7 +105,7 @@ if [ "$VM" = b ]; then
 	step_took "in time" 1500 10000
 	vmctl qmp a cont
 	barrier thawed 60
-	barrier end 60
+	barrier end 150
 	steps_end
 	exit
 fi

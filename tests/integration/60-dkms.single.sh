@@ -47,7 +47,7 @@ device_is()
 check "modprobe rmpool" modprobe rmpool
 same "the running kernel has what DKMS built" "$(modinfo -F srcversion "$built")" \
 	"$(cat /sys/module/rmpool/srcversion)"
-wait_until 10 device_is "660 root rmpool"
+wait_until 60 device_is "660 root rmpool"
 same "/dev/rmpool by the udev rule" "660 root rmpool" "$(device)"
 check "usable" grep -q "$version" <(rmpool info)
 check_fails "an outsider is told the group" "group rmpool" \
@@ -58,17 +58,17 @@ check "a member may use it" \
 mkdir -p /etc/udev/rules.d
 echo 'KERNEL=="rmpool", MODE="0600", GROUP="root"' >/etc/udev/rules.d/61-rmpool-local.rules
 udevadm control --reload && udevadm trigger --sysname-match=rmpool --action=change
-wait_until 10 device_is "600 root root"
+wait_until 60 device_is "600 root root"
 same "a rule of the administrator overrides it" "600 root root" "$(device)"
 rm /etc/udev/rules.d/61-rmpool-local.rules
 
 check "rmmod" rmmod rmpool
-check "/dev/rmpool goes with it" wait_until 10 test ! -e /dev/rmpool
+check "/dev/rmpool goes with it" wait_until 60 test ! -e /dev/rmpool
 
 # The first RDMA device brings it.
 udevadm control --reload
 rxe_del 0 && rxe_add 0
-check "an RDMA device loads it" wait_until 20 device_is "660 root rmpool"
+check "an RDMA device loads it" wait_until 60 device_is "660 root rmpool"
 module_unload
 
 # For the suites that come after this one.

@@ -31,6 +31,7 @@
 #define MIB	(1024UL * 1024)
 #define BATCH	1000U
 #define SAMPLE	500U		/* registered one by one to see what one costs */
+#define PIECE	50U		/* of them; the fastest counts, a machine may stand still */
 
 static struct rmpool *pool;
 static uint8_t *memory;		/* a page for each region, and for the sample */
@@ -62,11 +63,14 @@ static void room_for(uint32_t nr)
 		give_up("no memory for %u pages", nr);
 }
 
-/* Pages @from to @to, by calls for many; returns how long that took. */
+/* Pages @from to @to, by calls for many; returns what one took, in the fastest of the calls
+ * of the second half.
+ */
 static double register_pages(uint32_t from, uint32_t to, uint32_t access)
 {
 	static struct rmpool_region_add adds[BATCH];
-	double began = now();
+	const uint32_t middle = from + (to - from) / 2;
+	double best = 1e9, began, took;
 
 	while (from < to) {
 		uint32_t nr = to - from, i;
@@ -77,7 +81,11 @@ static double register_pages(uint32_t from, uint32_t to, uint32_t access)
 		for (i = 0; i < nr; i++)
 			rmpool_prepare_region(&adds[i], memory + (from + i) * PAGE, PAGE,
 					      access, 0, 0);
+		began = now();
 		ret = rmpool_register_many(pool, adds, nr, sizeof(adds[0]));
+		took = (now() - began) / nr;
+		if (from + nr > middle && took < best)
+			best = took;
 		if (ret != (int)nr)
 			give_up("%d of %u: %s", ret, nr, rmpool_error());
 		for (i = 0; i < nr; i++) {
@@ -87,7 +95,7 @@ static double register_pages(uint32_t from, uint32_t to, uint32_t access)
 		}
 		from += nr;
 	}
-	return now() - began;
+	return best;
 }
 
 /* Returns how long that took. */
@@ -106,24 +114,43 @@ static double unregister_pages(uint32_t from, uint32_t to)
 	return now() - began;
 }
 
+static void add_one(uint32_t i)
+{
+	if (rmpool_register(pool, memory + i * PAGE, PAGE, RMPOOL_ACCESS_ALL, 0, 0, &handles[i],
+			    NULL))
+		give_up("%s", rmpool_error());
+}
+
+static void del_one(uint32_t i)
+{
+	if (rmpool_unregister(pool, handles[i]))
+		give_up("%s", rmpool_error());
+}
+
+/* What one of so many takes, each by a call of its own, in the fastest piece of them. */
+static double each_of(uint32_t from, void (*call)(uint32_t i))
+{
+	double best = 1e9, began, took;
+	uint32_t i, k;
+
+	for (i = from; i < from + SAMPLE; i += PIECE) {
+		began = now();
+		for (k = i; k < i + PIECE; k++)
+			call(k);
+		took = (now() - began) / PIECE;
+		if (took < best)
+			best = took;
+	}
+	return best;
+}
+
 /* What the next regions cost, each by a call of its own: to register, and to
  * unregister. In seconds.
  */
 static void sample(uint32_t have, double *add, double *del)
 {
-	double began = now();
-	uint32_t i;
-
-	for (i = have; i < have + SAMPLE; i++)
-		if (rmpool_register(pool, memory + i * PAGE, PAGE, RMPOOL_ACCESS_ALL, 0, 0,
-				    &handles[i], NULL))
-			give_up("%s", rmpool_error());
-	*add = (now() - began) / SAMPLE;
-	began = now();
-	for (i = have; i < have + SAMPLE; i++)
-		if (rmpool_unregister(pool, handles[i]))
-			give_up("%s", rmpool_error());
-	*del = (now() - began) / SAMPLE;
+	*add = each_of(have, add_one);
+	*del = each_of(have, del_one);
 }
 
 static bool pins_return(long before, double seconds)
@@ -187,8 +214,7 @@ static void test_costs(uint32_t nr)
 	pool_open();
 	room_for(nr);
 	for (i = 0; i < n; i++) {
-		batch[i] = register_pages(have, sizes[i], RMPOOL_ACCESS_ALL) /
-			   (sizes[i] - have);
+		batch[i] = register_pages(have, sizes[i], RMPOOL_ACCESS_ALL);
 		have = sizes[i];
 		sample(have, &add[i], &del[i]);
 	}
@@ -210,7 +236,7 @@ static void test_costs(uint32_t nr)
 	printf("%u regions unregistered in %.2f s, %.0f ns each\n", nr, took, took * 1e9 / nr);
 	expect(&gone, !pinned_bytes() && !status_value("VmPin") && !regions_of(getpid()),
 	       "%llu bytes left", (unsigned long long)pinned_bytes());
-	expect(&gone, pins_return(before, 5), "%ld pages left", pinned_pages() - before);
+	expect(&gone, pins_return(before, 20), "%ld pages left", pinned_pages() - before);
 	test_end(&gone);
 	rmpool_close(pool);
 	munmap(memory, (nr + SAMPLE) * PAGE);
@@ -374,6 +400,7 @@ static void test_look_up(uint32_t nr, const char *name)
 static struct {
 	uint8_t *at;
 	size_t size;
+	long at_rest;		/* pages that are pinned when it is not registered */
 	atomic_int result;	/* 1: not yet */
 	_Alignas(16) uint8_t stack[64 * 1024];
 } big;
@@ -382,6 +409,7 @@ static void map_big(size_t mib)
 {
 	big.size = mib * MIB;
 	big.at = big_map(big.size);
+	big.at_rest = pinned_pages();
 }
 
 static void *register_big(void *unused)
@@ -444,7 +472,7 @@ static bool charges_return(double seconds)
  */
 static bool cut_short(unsigned int percent, bool killed, struct test *t)
 {
-	long before = pinned_pages(), pages = (long)(big.size / PAGE);
+	const long before = big.at_rest, pages = (long)(big.size / PAGE);
 	double began, took;
 	pthread_t thread;
 	int status = 0, fd = rmpool_fd(pool), result;
@@ -488,7 +516,7 @@ static bool cut_short(unsigned int percent, bool killed, struct test *t)
 	       took);
 	expect(t, pins_return(before, 20), "at %u %%: %ld pages left", percent,
 	       pinned_pages() - before);
-	expect(t, charges_return(5), "at %u %%: %llu bytes, %u regions left", percent,
+	expect(t, charges_return(20), "at %u %%: %llu bytes, %u regions left", percent,
 	       (unsigned long long)pinned_bytes(), regions_of(getpid()));
 	return in_time;
 }
@@ -502,18 +530,21 @@ static void test_interrupt(bool killed)
 	};
 	struct sigaction act = { .sa_handler = nothing };	/* no SA_RESTART */
 	uint32_t region;
+	double end;
 	size_t i;
-	int tries;
 
 	sigaction(SIGUSR1, &act, NULL);
 	pool_open();
 	for (i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		/* The end can be too fast to be met. */
-		for (tries = 0; tries < 5 && !cut_short(percents[i], killed, &t); tries++) {
+		end = now() + patience(60);
+		while (!t.failed && !cut_short(percents[i], killed, &t)) {
 			rmpool_close(pool);
+			expect(&t, pins_return(big.at_rest, 20), "%ld pages left after a miss",
+			       pinned_pages() - big.at_rest);
 			pool_open();
+			expect(&t, now() < end, "at %u %%: never in time", percents[i]);
 		}
-		expect(&t, tries < 5, "at %u %%: never in time", percents[i]);
 	}
 	expect(&t, !rmpool_register(pool, big.at, 4 * MIB, RMPOOL_ACCESS_ALL, 0, 0, &region,
 				    NULL) && !rmpool_unregister(pool, region),
@@ -548,26 +579,31 @@ static int see_progress(const struct rmpool_nl_region *r, void *arg)
 static void test_progress(void)
 {
 	struct test t = { .name = "others see how far a large registration is" };
-	struct progress p = { .last = 0 };
+	double end = now() + patience(60);
+	struct progress p;
 	struct rmpool_nl *nl;
 	pthread_t thread;
 
 	pool_open();
-	big_forget(big.at, big.size);
-	atomic_store(&big.result, 1);
 	if (rmpool_nl_open(&nl))
 		give_up("%s", rmpool_error());
-	if (pthread_create(&thread, NULL, register_big, NULL))
-		give_up("no thread");
-	while (atomic_load(&big.result) == 1)
-		if (rmpool_nl_regions(nl, see_progress, &p))
-			give_up("%s", rmpool_error());
-	pthread_join(thread, NULL);
-	rmpool_nl_close(nl);
-	printf("%u steps seen, up to %u %%\n", p.steps, p.last);
-	expect(&t, !big.result, "%s", strerror(-big.result));
+	/* Who looks may have no processor while it goes on. */
+	do {
+		p = (struct progress){ .last = 0 };
+		big_forget(big.at, big.size);
+		atomic_store(&big.result, 1);
+		if (pthread_create(&thread, NULL, register_big, NULL))
+			give_up("no thread");
+		while (atomic_load(&big.result) == 1)
+			if (rmpool_nl_regions(nl, see_progress, &p))
+				give_up("%s", rmpool_error());
+		pthread_join(thread, NULL);
+		printf("%u steps seen, up to %u %%\n", p.steps, p.last);
+		expect(&t, !big.result, "%s", strerror(-big.result));
+		expect(&t, !p.back && !p.wrong, "back: %d, wrong: %d", p.back, p.wrong);
+	} while (!t.failed && p.steps < 5 && now() < end);
 	expect(&t, p.steps >= 5, "%u steps", p.steps);
-	expect(&t, !p.back && !p.wrong, "back: %d, wrong: %d", p.back, p.wrong);
+	rmpool_nl_close(nl);
 	rmpool_close(pool);
 	test_end(&t);
 }

@@ -116,6 +116,7 @@ static void owner(void)
 	uint8_t *at[SMALL_REGIONS], *big, *bytes;
 	uint32_t segment, region;
 	unsigned int sum = 0, i;
+	double end;
 	pid_t child;
 
 	if (rmpool_publish(pool, "memory", &segment))
@@ -170,7 +171,8 @@ static void owner(void)
 	barrier("done");
 	rmpool_close(pool);
 	/* What waits for peers does so in the background. */
-	for (i = 0; i < 20000 && status_value("VmPin"); i++)
+	end = now() + patience(30);
+	while (status_value("VmPin") && now() < end)
 		pause_ms(1);
 	expect(&closed, !status_value("VmPin"), "VmPin is %ld kB",
 	       status_value("VmPin"));

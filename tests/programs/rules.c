@@ -660,7 +660,7 @@ static void other(void)
 	barrier("unpublished");
 	wanted(&gone, "get", -ESTALE, far_get_at(PLACE(ALL), SIZE));
 	wanted(&gone, "put", -ESTALE, far_put_at(PLACE(ALL), SIZE));
-	ret = rmpool_segment_open(pool, "b", "rules", 5000, &i, NULL);
+	ret = rmpool_segment_open(pool, "b", "rules", LIMIT, &i, NULL);
 	expect(&gone, ret == -ENOENT, "opened: %d", ret);
 	test_end(&gone);
 	barrier("end");

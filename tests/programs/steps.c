@@ -454,7 +454,7 @@ static int stream(char **argv)
 		if (!ret)
 			ret = start(depth - tally.waiting, offset, length, 0);
 	}
-	drain(20);
+	drain(patience(20));
 	print_tally();
 	printf("\n");
 	if (tally.waiting)

@@ -11,7 +11,7 @@ steps_start()
 	# shellcheck disable=SC2153 # coproc sets it
 	steps_pid=$STEPS_PID
 	steps_in=${STEPS[1]}
-	if ! read -r -t $((30 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text ||
+	if ! read -r -t $((60 * VM_SLOW)) -u "${STEPS[0]}" step_error step_ms step_text ||
 	   [ "$step_error" != OK ]; then
 		not_ok "steps" "did not start"
 		exit 1
@@ -78,12 +78,13 @@ step_took()	# NAME LEAST MOST
 # One test: a command, that may fail, takes at most so long.
 within()	# SECONDS NAME COMMAND...
 {
-	local most=$(($1 * VM_SLOW)) name=$2 began=$EPOCHREALTIME took status
+	local most=$(($1 * VM_SLOW)) name=$2 began=$EPOCHREALTIME ended took status
 
 	shift 2
 	"$@"
 	status=$?
-	took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+	ended=$EPOCHREALTIME	# before there is a process for awk
+	took=$(awk -v a="$began" -v b="$ended" 'BEGIN { print b - a }')
 	if awk -v t="$took" -v m="$most" 'BEGIN { exit !(t <= m) }'; then
 		ok "$name: in $most s"
 	else
@@ -131,7 +132,7 @@ serve()		# NAME OPTION...
 	rmpool serve "$@" >"$TMP/served.$1" &
 	# shellcheck disable=SC2034 # for the suite
 	server=$!
-	wait_until 20 grep -q ready "$TMP/served.$1" ||
+	wait_until 60 grep -q ready "$TMP/served.$1" ||
 		not_ok "serve $1" "not ready: $(cat "$TMP/served.$1")"
 }
 

@@ -408,35 +408,48 @@ static void ends(void)
 
 /* ---------------------------------------------------------------- all at the same time */
 
-static void crowd(void)
+/* Once; returns how many of them ended, and what was registered at most. */
+static uint32_t press_all(struct test *t, const struct worker *w, double until, uint64_t *most)
 {
 	const struct order order = { .what = PRESS, .bytes = 256 * KIB };
-	struct test t = { .name = "many at the limit at once: never above it, none left out" };
-	double until = now() + patience(PATIENCE * 3);
-	struct worker w[CROWD];
-	struct answer x;
-	uint64_t most = 0, pinned;
-	uint32_t done = 0, i;
 	bool heard[CROWD] = { false };
+	uint32_t done = 0, i;
+	struct answer x;
+	uint64_t pinned;
 
-	for (i = 0; i < CROWD; i++)
-		w[i] = start(ONE, 0);
 	for (i = 0; i < CROWD; i++)
 		tell(&w[i], &order);
 	while (done < CROWD && now() < until) {
 		pinned = node_pinned();
-		if (pinned > most)
-			most = pinned;
+		if (pinned > *most)
+			*most = pinned;
 		for (i = 0; i < CROWD; i++) {
 			if (heard[i] ||
 			    recv(w[i].to, &x, sizeof(x), MSG_DONTWAIT) != (ssize_t)sizeof(x))
 				continue;
 			heard[i] = true;
 			done++;
-			expect(&t, x.ret >= 0, "process %u: %d: %s", i, x.ret, x.text);
+			expect(t, x.ret >= 0, "process %u: %d: %s", i, x.ret, x.text);
 			printf("process %u was refused %d times\n", i, x.ret);
 		}
 	}
+	return done;
+}
+
+static void crowd(void)
+{
+	struct test t = { .name = "many at the limit at once: never above it, none left out" };
+	double until = now() + patience(PATIENCE * 3);
+	struct worker w[CROWD];
+	uint64_t most = 0;
+	uint32_t done, i;
+
+	for (i = 0; i < CROWD; i++)
+		w[i] = start(ONE, 0);
+	/* They may have the processors until all is over. */
+	do
+		done = press_all(&t, w, until, &most);
+	while (!most && done == CROWD && !t.failed && now() < until);
 	expect(&t, done == CROWD, "%u of %u ended", done, CROWD);
 	expect(&t, most <= MIB, "%llu bytes at once", (unsigned long long)most);
 	expect(&t, most > 0, "nothing was registered");
@@ -453,7 +466,8 @@ int main(int argc, char **argv)
 
 	if (rmpool_open(&pool, NULL, 0))
 		give_up("%s", rmpool_error());
-	if (node_pinned())
+	/* Those who were here before may have ended a moment ago. */
+	if (!node_returns(0))
 		give_up("%llu bytes are registered already", (unsigned long long)node_pinned());
 	user = parameter("max_user_mib", 0);
 	all = parameter("max_pinned_mib", 0);
