@@ -94,6 +94,6 @@ check "as many queue pairs as before, and the rails'" wait_until 30 queue_pairs_
 stream victim one 1M 256
 kill -9 "$stream"
 wait "$stream" 2>/dev/null
-within 5 "unload" wait_until 4 try_rmmod
+within 20 "unload" wait_until 18 try_rmmod
 check "all pins are given back" pins_are "$pins"
 barrier end 60

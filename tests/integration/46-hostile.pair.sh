@@ -58,6 +58,10 @@ at_most()	# NAME MOST NUMBER
 	fi
 }
 
+# Who is served keeps its queue pairs, also when a machine stands still for some seconds.
+[ "$VM_SLOW" -gt 1 ] || parameter ack_timeout 18
+barrier patient
+
 if [ "$VM" = b ]; then
 	pins=$(pinned_pages)
 	check "the honest one" rmpool peer add a "v1:$PEER_IP0:13579"
