@@ -54,7 +54,7 @@ static struct rmp_region *add(struct kunit *test, u64 addr, u64 length, u32 acce
 	struct rmpool_error error;
 	struct rmp_region *region;
 
-	region = add_within(addr, length, access, 20 * HZ, &error);
+	region = add_within(addr, length, access, PATIENCE, &error);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
 	return region;
 }
@@ -373,7 +373,7 @@ static int call(void *arg)
 	struct caller *c = arg;
 	struct rmpool_error error;
 
-	c->region = rmp_cache_add(&world.mem, BASE, QUARTER, 0, 20 * HZ, &error);
+	c->region = rmp_cache_add(&world.mem, BASE, QUARTER, 0, PATIENCE, &error);
 	complete(&c->done);
 	return 0;
 }

@@ -349,7 +349,7 @@ static int delete(void *arg)
 static void test_waits_for_requests(struct kunit *test)
 {
 	struct deletion d = { .result = -1 };
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region, *again;
 	struct task_struct *task;
 
@@ -379,7 +379,7 @@ static void test_waits_for_requests(struct kunit *test)
 
 static struct rmp_region *revoked(struct kunit *test)
 {
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region;
 
 	/* Pairs with the release in rmp_segment_remove(). */
@@ -399,7 +399,7 @@ static void waits_for_peers(struct kunit *test, bool killed)
 		.access = RMPOOL_ACCESS_ALL,
 	};
 	struct deletion d = { .result = -1 };
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region;
 	struct task_struct *task;
 
@@ -833,7 +833,7 @@ static int rekey_slowly(void *arg)
 static void rekey_waits(struct kunit *test, bool killed)
 {
 	struct rekeying *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	u32 before[2][KEYS], mrs;
 	struct rmp_region *region;
 	struct task_struct *task;
