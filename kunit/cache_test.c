@@ -374,8 +374,7 @@ static int call(void *arg)
 	struct rmpool_error error;
 
 	c->region = rmp_cache_add(&world.mem, BASE, QUARTER, 0, PATIENCE, &error);
-	complete(&c->done);
-	return 0;
+	kthread_complete_and_exit(&c->done, 0);
 }
 
 /* All who want the same at once get the same. */

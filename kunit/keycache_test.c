@@ -1108,8 +1108,7 @@ static int read_loop(void *arg)
 		rmp_rregion_put(rr);
 		cond_resched();
 	}
-	complete(&r->done);
-	return 0;
+	kthread_complete_and_exit(&r->done, 0);
 }
 
 /* A processor of the host may stand still while all rounds go by. */

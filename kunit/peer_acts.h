@@ -155,8 +155,7 @@ static inline int caller_run(void *arg)
 
 	allow_signal(SIGUSR1);
 	c->result = c->call(c);
-	complete(&c->done);
-	return 0;
+	kthread_complete_and_exit(&c->done, 0);
 }
 
 static inline void caller_start(struct kunit *test, struct caller *c)

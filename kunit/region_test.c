@@ -342,8 +342,7 @@ static int delete(void *arg)
 
 	allow_signal(SIGKILL);
 	d->result = rmp_region_del(&world.mem, d->handle);
-	complete(&d->done);
-	return 0;
+	kthread_complete_and_exit(&d->done, 0);
 }
 
 static void test_waits_for_requests(struct kunit *test)
@@ -455,8 +454,7 @@ static int end_of_file(void *arg)
 
 	rmp_memory_kill(&world.mem);
 	rmp_region_del_all(&world.mem);
-	complete(&d->done);
-	return 0;
+	kthread_complete_and_exit(&d->done, 0);
 }
 
 /* The end of a file waits for peers as well, for all of a segment at once. */
@@ -823,8 +821,7 @@ static int rekey_slowly(void *arg)
 	allow_signal(SIGKILL);
 	r->result = rmp_segment_rekey_all(&world.segment, RMPOOL_ACCESS_REMOTE_READ,
 					  &r->withdrawn, &r->rekeyed);
-	complete(&r->done);
-	return 0;
+	kthread_complete_and_exit(&r->done, 0);
 }
 
 /* Who lost all of its right has not let go: the old keys stay until then, also when the
