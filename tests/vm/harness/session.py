@@ -224,8 +224,9 @@ class Boot:
         hub = Hub(sockets)
         tasks = []
         try:
-            image = initramfs.build(self.kernel)
-            chosen = accel.choose(self.kernel, image)
+            # Beside the VMs of another kernel, which want answers and frames meanwhile.
+            image = await asyncio.to_thread(initramfs.build, self.kernel)
+            chosen = await asyncio.to_thread(accel.choose, self.kernel, image)
             self.deadline = time.monotonic() + BOOT_SECONDS * self.slow
             for number, name in enumerate(self.names, 1):
                 self.machines[name] = Machine(name, number, sockets, self.logs, self.run.rails)
