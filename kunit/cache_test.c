@@ -54,7 +54,7 @@ static struct rmp_region *add(struct kunit *test, u64 addr, u64 length, u32 acce
 	struct rmpool_error error;
 	struct rmp_region *region;
 
-	region = add_within(addr, length, access, 20 * HZ, &error);
+	region = add_within(addr, length, access, PATIENCE, &error);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(region));
 	return region;
 }
@@ -373,9 +373,8 @@ static int call(void *arg)
 	struct caller *c = arg;
 	struct rmpool_error error;
 
-	c->region = rmp_cache_add(&world.mem, BASE, QUARTER, 0, 20 * HZ, &error);
-	complete(&c->done);
-	return 0;
+	c->region = rmp_cache_add(&world.mem, BASE, QUARTER, 0, PATIENCE, &error);
+	kthread_complete_and_exit(&c->done, 0);
 }
 
 /* All who want the same at once get the same. */

@@ -223,7 +223,7 @@ static void meets(struct rmp_device *dev)
 	struct rmp_device *first = cmpxchg(&both.first, NULL, dev);
 
 	if (!first)
-		both.met = wait_for_completion_timeout(&both.second, 10 * HZ);
+		both.met = wait_for_completion_timeout(&both.second, PATIENCE);
 	else if (first != dev)
 		complete_all(&both.second);
 }

@@ -7,7 +7,7 @@
 /* Something that another thread does has happened. */
 #define until(test, condition) \
 do { \
-	int left_ = 20000; \
+	int left_ = PATIENCE / HZ * 1000; \
 	bool met_; \
 	for (;;) { \
 		met_ = (condition); \
@@ -78,7 +78,7 @@ static inline void device_go(struct kunit *test, u32 index)
 	world_settle(test);
 	rmp_device_put(dev);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&dev->released,
-							    20 * HZ));
+							    PATIENCE));
 	kfree(dev);
 }
 
@@ -155,8 +155,7 @@ static inline int caller_run(void *arg)
 
 	allow_signal(SIGUSR1);
 	c->result = c->call(c);
-	complete(&c->done);
-	return 0;
+	kthread_complete_and_exit(&c->done, 0);
 }
 
 static inline void caller_start(struct kunit *test, struct caller *c)
@@ -181,7 +180,7 @@ static inline void until_asleep(struct kunit *test, struct rmp_peer *peer)
 /* It must return by itself. */
 static inline int caller_end(struct kunit *test, struct caller *c)
 {
-	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->done, 30 * HZ));
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->done, PATIENCE));
 	return c->result;
 }
 

@@ -207,7 +207,7 @@ static bool clock_nobody_dies;
 
 static void world_settle(struct kunit *test)
 {
-	unsigned long limit = jiffies + 60 * HZ;
+	unsigned long limit = jiffies + PATIENCE;
 	int moves;
 
 	do {

@@ -171,10 +171,8 @@ static void gate_note(struct rmp_conn *from, struct rmp_conn *to, const bool *ho
 	WARN_ON(i == ARRAY_SIZE(world.gated));
 }
 
-static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
+static int conn_make(struct rmp_conn *conn, const bool *hold, unsigned long end)
 {
-	/* Once: the clock goes on as soon as somebody is known to stand here. */
-	unsigned long end = READ_ONCE(clock_now) + timeout;
 	bool worker = current->flags & PF_WQ_WORKER;
 	long left;
 
@@ -204,27 +202,30 @@ static int conn_make(struct rmp_conn *conn, const bool *hold, long timeout)
 }
 
 /* The control channel goes through a device, as long as there is one. */
-static int conn_make_control(struct rmp_conn *conn, const bool *hold, long timeout)
+static int conn_make_control(struct rmp_conn *conn, const bool *hold, unsigned long end)
 {
 	conn->dev = rmp_device_get(world.control_dev);
 	if (!conn->dev) {
 		conn->reason = RMPOOL_REASON_NO_DEVICE;
 		return -ENODEV;
 	}
-	return conn_make(conn, hold, timeout);
+	return conn_make(conn, hold, end);
 }
 
 int rmp_conn_connect(struct rmp_conn *conn, const struct sockaddr_storage *src,
 		     const struct sockaddr_storage *dst,
 		     struct rmp_wire_req *req, long timeout)
 {
+	/* Before it is counted: who sees the count may let the clock go on. */
+	unsigned long end = READ_ONCE(clock_now) + timeout;
+
 	world.dst = *dst;
 	if (req->kind == RMP_WIRE_DATA) {
 		atomic_inc(&world.data_connects);
-		return conn_make(conn, &world.hold, timeout);
+		return conn_make(conn, &world.hold, end);
 	}
 	atomic_inc(&world.connects);
-	return conn_make_control(conn, &world.hold, timeout);
+	return conn_make_control(conn, &world.hold, end);
 }
 
 /* A request that the test hands in; @result: what became of it. */
@@ -237,13 +238,15 @@ int rmp_conn_accept(struct rmp_conn *conn, struct rmp_cm_request *req,
 		    long timeout)
 {
 	struct world_request *r = container_of(req, struct world_request, cm);
+	/* As above. */
+	unsigned long end = READ_ONCE(clock_now) + timeout;
 	int ret;
 
 	atomic_inc(&world.accepts);
 	if (req->req.kind == RMP_WIRE_DATA)
-		ret = conn_make(conn, &world.hold_accept, timeout);
+		ret = conn_make(conn, &world.hold_accept, end);
 	else
-		ret = conn_make_control(conn, &world.hold_accept, timeout);
+		ret = conn_make_control(conn, &world.hold_accept, end);
 	r->result = ret ? RMP_REJECT_RESOURCES : 0;
 	return ret;
 }

@@ -509,7 +509,7 @@ static void test_device_goes_slowly(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&world.destroyed), 3);
 	rmp_device_put(removed_dev);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
-							    20 * HZ));
+							    PATIENCE));
 	kfree(removed_dev);
 	check_peer(test, peer);
 }
@@ -539,7 +539,7 @@ static void test_device_goes_at_once(struct kunit *test)
 	world_settle(test);
 	rmp_device_put(removed_dev);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
-							    20 * HZ));
+							    PATIENCE));
 	kfree(removed_dev);
 	check_peer(test, b);
 	check_peer(test, c);
@@ -584,7 +584,7 @@ static void test_device_goes_after_peer(struct kunit *test)
 	world_settle(test);
 	rmp_device_put(removed_dev);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&removed_dev->released,
-							    20 * HZ));
+							    PATIENCE));
 	kfree(removed_dev);
 	check_peer(test, peer);
 }
@@ -882,7 +882,7 @@ static void test_device_goes_meanwhile(struct kunit *test)
 	world_settle(test);
 	KUNIT_EXPECT_EQ(test, peer->state, RMPOOL_PEER_CONNECTED);
 	rmp_device_put(dev);
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&dev->released, 20 * HZ));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&dev->released, PATIENCE));
 	kfree(dev);
 	check_peer(test, peer);
 }

@@ -342,14 +342,13 @@ static int delete(void *arg)
 
 	allow_signal(SIGKILL);
 	d->result = rmp_region_del(&world.mem, d->handle);
-	complete(&d->done);
-	return 0;
+	kthread_complete_and_exit(&d->done, 0);
 }
 
 static void test_waits_for_requests(struct kunit *test)
 {
 	struct deletion d = { .result = -1 };
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region, *again;
 	struct task_struct *task;
 
@@ -379,7 +378,7 @@ static void test_waits_for_requests(struct kunit *test)
 
 static struct rmp_region *revoked(struct kunit *test)
 {
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region;
 
 	/* Pairs with the release in rmp_segment_remove(). */
@@ -399,7 +398,7 @@ static void waits_for_peers(struct kunit *test, bool killed)
 		.access = RMPOOL_ACCESS_ALL,
 	};
 	struct deletion d = { .result = -1 };
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	struct rmp_region *region;
 	struct task_struct *task;
 
@@ -455,8 +454,7 @@ static int end_of_file(void *arg)
 
 	rmp_memory_kill(&world.mem);
 	rmp_region_del_all(&world.mem);
-	complete(&d->done);
-	return 0;
+	kthread_complete_and_exit(&d->done, 0);
 }
 
 /* The end of a file waits for peers as well, for all of a segment at once. */
@@ -823,8 +821,7 @@ static int rekey_slowly(void *arg)
 	allow_signal(SIGKILL);
 	r->result = rmp_segment_rekey_all(&world.segment, RMPOOL_ACCESS_REMOTE_READ,
 					  &r->withdrawn, &r->rekeyed);
-	complete(&r->done);
-	return 0;
+	kthread_complete_and_exit(&r->done, 0);
 }
 
 /* Who lost all of its right has not let go: the old keys stay until then, also when the
@@ -833,7 +830,7 @@ static int rekey_slowly(void *arg)
 static void rekey_waits(struct kunit *test, bool killed)
 {
 	struct rekeying *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + PATIENCE;
 	u32 before[2][KEYS], mrs;
 	struct rmp_region *region;
 	struct task_struct *task;

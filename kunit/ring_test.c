@@ -328,8 +328,7 @@ static int write_loop(void *arg)
 		}
 		cond_resched();
 	}
-	complete(&w->done);
-	return 0;
+	kthread_complete_and_exit(&w->done, 0);
 }
 
 /* Each completion arrives once and whole, those of one writer in its order. */

@@ -135,7 +135,7 @@ u64 rmp_copy_in(void *to, u64 addr, u64 length, bool fault)
 	if ((owner.missing && !fault) || copy_fails())
 		return length;
 	if (owner.in_waits) {
-		owner.helped = wait_for_completion_timeout(&owner.go, 10 * HZ);
+		owner.helped = wait_for_completion_timeout(&owner.go, PATIENCE);
 		owner.in_waits = false;
 	}
 	memcpy(to, (void *)(uintptr_t)addr, length);
@@ -262,7 +262,7 @@ static struct asked *begin(struct kunit *test, u64 length, u8 op)
 	u64 i;
 	int err;
 
-	KUNIT_ASSERT_TRUE(test, rmp_staging_make(20 * HZ));
+	KUNIT_ASSERT_TRUE(test, rmp_staging_make(PATIENCE));
 	for (i = 0; i < length; i++)
 		owner.memory[i] = op == RMPOOL_OP_PUT ? byte_of(i) : 0;
 	stage = take(0, &a->req, length, op);
@@ -429,7 +429,7 @@ static void test_shares(struct kunit *test)
 	struct rmp_request req = {};
 	u32 nr[2] = {}, i;
 
-	KUNIT_ASSERT_TRUE(test, rmp_staging_make(20 * HZ));
+	KUNIT_ASSERT_TRUE(test, rmp_staging_make(PATIENCE));
 	KUNIT_ASSERT_EQ(test, pool.nr, SZ_2M / PIECE);
 	KUNIT_EXPECT_TRUE(test, rmp_staging_wants(SZ_1M));
 	KUNIT_EXPECT_FALSE(test, rmp_staging_wants(SZ_1M + 1));
@@ -660,14 +660,14 @@ static void test_no_pool(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rmp_staging_there());
 	KUNIT_EXPECT_NULL(test, take(0, &req, 1, RMPOOL_OP_PUT));
 	owner.add_fails = -ENODEV;
-	KUNIT_EXPECT_FALSE(test, rmp_staging_make(20 * HZ));
+	KUNIT_EXPECT_FALSE(test, rmp_staging_make(PATIENCE));
 	owner.add_fails = 0;
 	pool.retry = jiffies + 1000 * HZ;
-	KUNIT_EXPECT_FALSE(test, rmp_staging_make(20 * HZ));
+	KUNIT_EXPECT_FALSE(test, rmp_staging_make(PATIENCE));
 	KUNIT_EXPECT_EQ(test, owner.adds, 1);
 	pool.retry = jiffies - 1;
-	KUNIT_EXPECT_TRUE(test, rmp_staging_make(20 * HZ));
-	KUNIT_EXPECT_TRUE(test, rmp_staging_make(20 * HZ));
+	KUNIT_EXPECT_TRUE(test, rmp_staging_make(PATIENCE));
+	KUNIT_EXPECT_TRUE(test, rmp_staging_make(PATIENCE));
 	KUNIT_EXPECT_EQ(test, owner.adds, 2);
 	stage = take(0, &req, 1, RMPOOL_OP_PUT);
 	KUNIT_ASSERT_NOT_NULL(test, stage);

@@ -29,6 +29,11 @@ static inline void suite_seed(void)
 	if (!seed)
 		seed = get_random_u32();
 }
+
+/* For what another thread does, in jiffies: its processor is emulated, and may stand still
+ * while others go on. KUnit gives a case 300 seconds.
+ */
+#define PATIENCE	(120 * HZ)
 #else
 #include <stdlib.h>
 #include <time.h>

@@ -27,6 +27,7 @@ from harness.session import Run                         # noqa: E402
 KERNELS = {"check": ["6.1", "6.12"], "all": ["test", "6.1", "6.12"], "long": ["test", "6.1", "6.12"]}
 AT_ONCE = 2         # kernels; each has one or two VMs of one processor
 HARNESS_SECONDS = 600   # of its own tests, more than any suite takes
+HOST_SECONDS = 1200     # one program on the host; DKMS builds modules for some minutes
 
 
 def say(text):
@@ -118,7 +119,7 @@ def unit_tests(wanted, level):
     for name, command in host_programs(wanted, level):
         try:
             done = subprocess.run(command, env=env, cwd=TREE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, errors="replace", timeout=300,
+                                  stderr=subprocess.STDOUT, errors="replace", timeout=HOST_SECONDS,
                                   check=False)
             output, status = done.stdout, done.returncode
         except (subprocess.TimeoutExpired, OSError) as why:

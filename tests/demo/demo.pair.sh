@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# vm: timeout=400
+# vm: timeout=900
 #
 # The part of the demo that runs in the VMs. Works on b, tells on a: lines that
 # begin with "@demo " are for tests/demo/run, which shows and judges them.
@@ -93,17 +93,17 @@ if [ "$VM" = b ]; then
 	head -c 8M /dev/zero | tr '\0' '\245' >"$TMP/filled"
 	rmpool serve speed --file "$TMP/filled" >"$TMP/speed" &
 	serve_speed=$!
-	if ! wait_until 20 grep -q ready "$TMP/demo" ||
-	   ! wait_until 20 grep -q ready "$TMP/speed"; then
+	if ! wait_until 60 grep -q ready "$TMP/demo" ||
+	   ! wait_until 60 grep -q ready "$TMP/speed"; then
 		not_ok "serve" "$(cat "$TMP/demo" "$TMP/speed")"
 	fi
 	vmctl put ready "$(head -n 1 "$TMP/demo")"
 	for ((n = 0; ; n++)); do
-		read -r what arguments <<<"$(vmctl get "ask.$n" 60)"
+		read -r what arguments <<<"$(vmctl get "ask.$n" 300)"
 		case $what in
 		digest)
 			kill -USR1 $serve
-			wait_until 20 grep -q /demo$ "$TMP/demo"
+			wait_until 90 grep -q /demo$ "$TMP/demo"
 			vmctl put digest "$(awk '/\/demo$/ { print $1 }' "$TMP/demo")"
 			;;
 		ib_*)
@@ -159,7 +159,7 @@ perftest_pair()	# PROGRAM SIZE DEPTH ITERATIONS
 	for try in 1 2 3; do
 		[ $SECONDS -lt $PERFTEST_UNTIL ] || break
 		ask "$@"
-		vmctl get "answer.$((asked - 1))" 25 >/dev/null || continue
+		vmctl get "answer.$((asked - 1))" 60 >/dev/null || continue
 		perftest "$@" 0 "$PEER_IP0" >"$TMP/rail0" 2>&1 &
 		first=$!
 		perftest "$@" 1 "$PEER_IP1" >"$TMP/rail1" 2>&1
@@ -185,7 +185,7 @@ speed_row()	# SIZE DEPTH ITERATIONS; perftest has DEPTH / 4 for each queue pair
 	tell speed "$size $depth ${put%% *} $write ${get%% *} $RATE"
 }
 
-ready=$(vmctl get ready 40) || { not_ok "b serves memory" "no word from b"; exit 0; }
+ready=$(vmctl get ready 150) || { not_ok "b serves memory" "no word from b"; exit 0; }
 
 tell step "b holds $SIZE bytes of memory for others"
 tell on b
@@ -200,14 +200,14 @@ tell sha "$(digest "$FILE") source"
 # Peers are connected when they are first wanted. What is quick may be over before
 # the second rail is there.
 step "first get" rmpool get -q b/speed 1 "$TMP/first"
-wait_until 30 rails_up_are 2
+wait_until 60 rails_up_are 2
 tell output "peer b is connected, rails up: $(rails_that_are_up)"
 step "put" shown rmpool put "$FILE" b/demo
 if [ "$DEMO_BREAK" = byte ]; then
 	printf x | rmpool put -q - b/demo+123456
 fi
 ask digest
-tell sha "$(vmctl get digest 30) memory"
+tell sha "$(vmctl get digest 120) memory"
 step "get" shown rmpool get b/demo "$SIZE" "$TMP/back"
 tell sha "$(digest "$TMP/back") returned"
 

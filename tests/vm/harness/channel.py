@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from .machine import MachineError
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 
 
 class Refused(Exception):

@@ -60,8 +60,9 @@ def test_kernel(label):
         kernel = TestKernel(label[len("test-"):])
         # Each report, not only KASAN's first: one may come before the module is loaded.
         # KUNIT_DEFAULT_ENABLED is not in the option file: suites of the kernel itself would run.
-        return Kernel(label, kernel.modules.name, kernel.image, kernel.modules,
-                      TEST_KERNEL_SLOW, "kasan_multi_shot kunit.enable=1")
+        # What a stock kernel takes for a lockup takes longer as well (its default is 10).
+        return Kernel(label, kernel.modules.name, kernel.image, kernel.modules, TEST_KERNEL_SLOW,
+                      f"kasan_multi_shot kunit.enable=1 watchdog_thresh={10 * TEST_KERNEL_SLOW}")
     except TestKernelError as why:
         raise KernelError(why) from None
 

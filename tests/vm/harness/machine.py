@@ -31,6 +31,7 @@ TCG_CPU = "max,-la57,-erms,-fsrm,-pclmulqdq,-vpclmulqdq,-aes,-vaes,-cx16"
 CARD = ("mrg_rxbuf=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,"
         "rx_queue_size=1024")
 AWAY = ".away"
+QMP_SECONDS = 120       # to an answer: QEMU may have no processor for a while
 
 
 class MachineError(Exception):
@@ -71,6 +72,7 @@ class Machine:
         self.qmp_ready = asyncio.Event()
         self.qmp_lock = asyncio.Lock()
         self.qmp_reader = self.qmp_writer = None
+        self.qmp_asked = 0          # number of the last request
         self.servers = []
         self.exited = asyncio.Event()
         self.booted = asyncio.Event()   # after a kill
@@ -150,22 +152,26 @@ class Machine:
         self.qmp_ready.set()
 
     async def _qmp(self, command, arguments):
-        request = {"execute": command, "arguments": arguments}
+        self.qmp_asked += 1
+        request = {"execute": command, "arguments": arguments, "id": self.qmp_asked}
         self.qmp_writer.write(json.dumps(request).encode() + b"\n")
         while True:
             line = await self.qmp_reader.readline()
             if not line:
                 raise MachineError(f"{self.name}: the machine is gone")
             answer = json.loads(line)
+            # An event, or late: nobody waits for that any more.
+            if answer.get("id") != self.qmp_asked:
+                continue
             if "return" in answer:
                 return answer["return"]
             if "error" in answer:
                 raise MachineError(f"{command}: {answer['error'].get('desc')}")
 
     async def qmp(self, command, **arguments):
-        await asyncio.wait_for(self.qmp_ready.wait(), 30)
+        await asyncio.wait_for(self.qmp_ready.wait(), QMP_SECONDS)
         async with self.qmp_lock:
-            return await asyncio.wait_for(self._qmp(command, arguments), 30)
+            return await asyncio.wait_for(self._qmp(command, arguments), QMP_SECONDS)
 
     async def freeze(self):
         """What is sent to it meanwhile is lost, as in a network: the senders do not find

@@ -25,7 +25,7 @@ from .suites import Result, level, seed
 BOOT_SECONDS = 240          # a loaded host is slow
 BOOT_TRIES = 3
 GRACE_SECONDS = 8           # after a fatal line: the rest of the trace
-CONSOLE_SECONDS = 0.1       # a printed line is here by then
+CONSOLE_SECONDS = 20        # until the console has what was printed before a request
 NO_ANSWER_SECONDS = 60      # beyond a suite's own limit
 
 
@@ -54,6 +54,8 @@ class Boot:
         self.told = {}              # VM -> in which life it was told the current suite
         self.first_life = {}        # VM -> in which life the current suite found it
         self.complaints = {}        # VM that boots again -> what its log had before
+        self.asked = dict.fromkeys(self.names, 0)       # how often for a suite, in this life
+        self.printed = dict.fromkeys(self.names, 0)     # how often its console said so
         self.patient = run.patient
 
     # ---- what the channel asks ----
@@ -77,6 +79,7 @@ class Boot:
         return "".join(f"{key}='{value}'\n" for key, value in values.items())
 
     async def next_suite(self, machine):
+        self.asked[machine.name] += 1
         if self.current and self.told[machine.name] != machine.lives:
             return self._suite_for(machine)     # killed in the middle of it, and booted
         self.waiting[machine.name] = asyncio.get_running_loop().create_future()
@@ -87,7 +90,7 @@ class Boot:
 
     async def _advance(self):
         """All machines are idle: judge the last suite, choose the next."""
-        await asyncio.sleep(CONSOLE_SECONDS)
+        await self._consoles()
         if self.current:
             self._judge()
         else:
@@ -115,6 +118,15 @@ class Boot:
         for name, future in waiting.items():
             future.set_result(self._suite_for(self.machines[name]) if self.current else "")
 
+    async def _consoles(self):
+        """Waits for what the machines printed before they asked: one that has much to do
+        may print it late, and then it would count for the next suite.
+        """
+        end = time.monotonic() + CONSOLE_SECONDS * self.slow
+        while (any(self.printed[n] < self.asked[n] for n in self.names)
+               and time.monotonic() < end and not self.over.is_set()):
+            await asyncio.sleep(0.02)
+
     def _suite_for(self, machine):
         """What a machine is told of the current suite; see guest/boot."""
         suite = self.current
@@ -126,6 +138,7 @@ class Boot:
     async def boot(self, machine):
         """Boots a killed machine; what its kernel complains of until it is ready is its own."""
         self.complaints[machine.name] = self.kernel_logs[machine.name].take_bad()
+        self.asked[machine.name] = self.printed[machine.name] = 0
         await machine.boot()
 
     def _judge(self):
@@ -163,6 +176,8 @@ class Boot:
             self.ready.add(machine.name)
             if machine.name in self.complaints:
                 self.kernel_logs[machine.name].bad = self.complaints.pop(machine.name)
+        elif text == "next":
+            self.printed[machine.name] += 1
         elif text.startswith(("initramfs:", "boot failed:")):
             self.end(f"VM {machine.name}: {text}")
 
@@ -209,8 +224,9 @@ class Boot:
         hub = Hub(sockets)
         tasks = []
         try:
-            image = initramfs.build(self.kernel)
-            chosen = accel.choose(self.kernel, image)
+            # Beside the VMs of another kernel, which want answers and frames meanwhile.
+            image = await asyncio.to_thread(initramfs.build, self.kernel)
+            chosen = await asyncio.to_thread(accel.choose, self.kernel, image)
             self.deadline = time.monotonic() + BOOT_SECONDS * self.slow
             for number, name in enumerate(self.names, 1):
                 self.machines[name] = Machine(name, number, sockets, self.logs, self.run.rails)

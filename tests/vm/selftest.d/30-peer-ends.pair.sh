@@ -12,7 +12,7 @@ if barrier "not for b" 90; then
 else
 	ok "a barrier without the peer fails"
 fi
-if [ $((SECONDS - start)) -lt 30 ]; then
+if [ $((SECONDS - start)) -lt $((80 * VM_SLOW)) ]; then
 	ok "it fails as soon as the peer has ended"
 else
 	not_ok "it fails as soon as the peer has ended" "after $((SECONDS - start)) s"

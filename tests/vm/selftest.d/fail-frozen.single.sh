@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=1 module=0 rxe=0
+# vm: timeout=15 module=0 rxe=0
 #
 # The VM stands still, so its own time limit never comes: the host's does.
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"

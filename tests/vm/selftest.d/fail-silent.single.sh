@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=30 module=0 rxe=0
+# vm: timeout=60 module=0 rxe=0
 exit 0

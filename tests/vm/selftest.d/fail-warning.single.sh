@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# vm: timeout=30 module=0 rxe=0
+# vm: timeout=60 module=0 rxe=0
 . "$RMPOOL_TREE/tests/vm/guest/lib.sh"
 echo "<4>data0 speed is unknown, defaulting to 1000" >/dev/kmsg
 ok "known noise is no failure"
