@@ -233,6 +233,19 @@ module_file()
 
 module_needs_loaded=
 
+# On a kernel with KCSAN, which only looks when it is told to: data races, where a function
+# of the module has a part. The rest of the kernel has many, and tells of each.
+watch_races()
+{
+	local function kcsan=/sys/kernel/debug/kcsan
+
+	[ -e $kcsan ] || return 0
+	while read -r function; do
+		echo "!$function" >$kcsan
+	done < <(awk '$2 ~ /[tT]/ && $4 == "[rmpool]" { print $3 }' /proc/kallsyms | sort -u)
+	echo whitelist >$kcsan && echo on >$kcsan
+}
+
 module_load()	# [PARAMETER=VALUE...]
 {
 	local ko deps
@@ -250,7 +263,7 @@ module_load()	# [PARAMETER=VALUE...]
 	# pairs wait for one, and answers later than the seconds that a peer has.
 	[ "$VM_SLOW" = 1 ] || set -- ack_timeout=19 "keepalive_ms=$((5000 * VM_SLOW))" \
 		"revoke_wait_ms=$((2000 * VM_SLOW))" "$@"
-	insmod "$ko" "$@" && wait_until 20 [ -c /dev/rmpool ]
+	insmod "$ko" "$@" && wait_until 20 [ -c /dev/rmpool ] && watch_races
 }
 
 module_unload()
