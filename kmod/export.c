@@ -95,6 +95,7 @@ static void export_changed_work(struct work_struct *work)
 		msg->segment.segment = id;
 		msg->segment.generation =
 			READ_ONCE(ex->sub.segment->generation);
+		msg->segment.range = RMP_RANGE_ALL;
 		rmp_session_send(s, msg);
 	}
 	mutex_unlock(&s->export_lock);
@@ -341,19 +342,21 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 	return any || keys_write_bare(w, &run);
 }
 
-/* seg->lock held. */
+/* From the region on that has the offset asked for in it, or is the next one. seg->lock
+ * held.
+ */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
-		       u32 group, u32 right, const struct rmp_wire_cursor *from,
+		       u32 group, u32 right, const struct rmp_msg_keys_get *m,
 		       struct rmp_msg_keys *keys)
 {
-	struct rmp_wire_cursor at = *from;
-	unsigned long index = from->region;
+	struct rmp_wire_cursor at = m->from;
+	unsigned long index = at.region;
 	struct rmp_region *region;
 
 	keys->last = 1;
 	keys->generation = seg->generation;
-	mt_for_each(&seg->regions, region, index, ULONG_MAX) {
-		if (region->offset != from->region) {
+	mt_for_each(&seg->regions, region, index, m->to) {
+		if (region->offset != m->from.region) {
 			at.device = 0;
 			at.chunk = 0;
 		}
@@ -399,8 +402,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 		right = rmp_rights_of(seg->rights, s->peer->name,
 				      rmp_group_name(s->peer->group));
 		if (right)
-			keys_write(&w, seg, s->peer->group, right, &m->from,
-				   &keys);
+			keys_write(&w, seg, s->peer->group, right, m, &keys);
 	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {

@@ -34,6 +34,7 @@ static int rseg_send_get(struct rmp_session *s, u32 id,
 	msg->keys_get.segment = id;
 	if (from)
 		msg->keys_get.from = *from;
+	msg->keys_get.to = U64_MAX;
 	ret = rmp_session_send(s, msg);
 	kfree(msg);
 	return ret;
