@@ -2,16 +2,17 @@
 /*
  * Our segments as a peer sees them: opening, telling keys, taking them back.
  *
- * A peer that opened a segment has an export of it in its session, which
- * subscribes to the segment. Changes are told by KEYS_CHANGED, which the peer
- * answers by fetching keys; many changes in a row are told once. Keys are told
- * in pages, as the peer asks for them, in order of offset. A revocation is told
- * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
- * uses the region: see revoke.c. REKEY says that a region has other keys, and
- * WITHDRAWN that the peer may not use the segment any more: both are answered likewise.
+ * A peer that opened a segment has an export of it in its session, which subscribes to
+ * the segment. Changes are told by KEYS_CHANGED, which the peer answers by fetching
+ * keys; many changes in a row are told once, with the range of offsets that has all of
+ * them. Keys are told in pages, in order of offset, as the peer asks for them, also by
+ * a range. A revocation is told by REVOKE and answered by REVOKE_ACK when the peer has
+ * nothing in flight that uses the region: see revoke.c. REKEY says that a region has
+ * other keys, and WITHDRAWN that the peer may not use the segment any more: both are
+ * answered likewise.
  *
- * Locking: s->export_lock (mutex) guards exports. Order: segment->lock, then
- * s->export_lock; segment.c calls us with the former held.
+ * Locking: s->export_lock (mutex) guards exports, and what is to be told of them.
+ * Order: segment->lock, then s->export_lock; segment.c calls us with the former held.
  *
  * What is told of a segment is sent with its lock held: a REVOKE must not
  * overtake the keys it takes back.
@@ -34,8 +35,9 @@ struct rmp_export {
 	struct rmp_subscriber sub;
 	struct list_head node;		/* once it is out of the session */
 	struct rmp_session *session;
-	bool changed;
-	bool withdrawn;			/* under the session's export_lock */
+	/* Under the session's export_lock: */
+	struct rmp_wire_range changed;	/* since it was told */
+	bool withdrawn;
 };
 
 /* Out of the session. */
@@ -62,12 +64,15 @@ static struct rmp_export *export_take(struct rmp_session *s, unsigned long id)
 
 /* ------------------------------------------------------- told by segment.c */
 
-void rmp_export_changed(struct rmp_subscriber *sub)
+void rmp_export_changed(struct rmp_subscriber *sub, u64 from, u64 to)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+	struct rmp_session *s = ex->session;
 
-	WRITE_ONCE(ex->changed, true);
-	queue_work(rmp_wq, &ex->session->changed_work);
+	mutex_lock(&s->export_lock);
+	rmp_range_add(&ex->changed, from, to);
+	mutex_unlock(&s->export_lock);
+	queue_work(rmp_wq, &s->changed_work);
 }
 
 static void export_changed_work(struct work_struct *work)
@@ -86,7 +91,7 @@ static void export_changed_work(struct work_struct *work)
 	list_splice_init(&s->withdrawn, &dead);
 	xa_for_each(&s->exports, id, ex) {
 		cond_resched();
-		if (!xchg(&ex->changed, false))
+		if (!rmp_range_any(&ex->changed))
 			continue;
 		if (READ_ONCE(ex->sub.segment->dead)) {
 			list_add(&export_take(s, id)->node, &dead);
@@ -95,7 +100,8 @@ static void export_changed_work(struct work_struct *work)
 		msg->segment.segment = id;
 		msg->segment.generation =
 			READ_ONCE(ex->sub.segment->generation);
-		msg->segment.range = RMP_RANGE_ALL;
+		msg->segment.range = ex->changed;
+		ex->changed = RMP_RANGE_NONE;
 		rmp_session_send(s, msg);
 	}
 	mutex_unlock(&s->export_lock);
@@ -131,7 +137,7 @@ void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 	export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
-		rmp_export_changed(sub);
+		rmp_export_changed(sub, 0, U64_MAX);
 }
 
 void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
@@ -168,6 +174,7 @@ static int export_add(struct rmp_session *s, const char *name,
 	if (!ex)
 		return -ENOMEM;
 	ex->session = s;
+	ex->changed = RMP_RANGE_NONE;
 	ex->sub.peer = s->peer->name;
 	ex->sub.group = s->peer->group;
 	ret = rmp_segment_subscribe(name, &ex->sub);

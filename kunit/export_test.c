@@ -467,6 +467,12 @@ static void test_bare(struct kunit *test)
 	check_peer(test, peer);
 }
 
+static void expect_range(struct kunit *test, const struct rmp_msg *changed, u64 from, u64 to)
+{
+	KUNIT_EXPECT_EQ(test, changed->segment.range.from, from);
+	KUNIT_EXPECT_EQ(test, changed->segment.range.to, to);
+}
+
 /* A region that has become stale is told without keys, to who knew it and to others. */
 static void test_stale(struct kunit *test)
 {
@@ -492,10 +498,11 @@ static void test_stale(struct kunit *test)
 	forget_sent();
 
 	r[1].state = RMPOOL_REGION_STATE_STALE;
-	rmp_segment_changed(s);
+	rmp_segment_changed(s, &r[1]);
 	world_settle(test);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
 	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	expect_range(test, &msg, r[1].offset, r[1].offset + r[1].length - 1);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REVOKE, NULL));
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
@@ -512,29 +519,64 @@ static void test_stale(struct kunit *test)
 	check_peer(test, peer);
 }
 
-/* Many changes at once are told once. */
+static void nothing_told(struct work_struct *work)
+{
+}
+
+/* Many changes at once are told once, with the range that has all of them; what comes then
+ * is told by itself.
+ */
 static void test_changed(struct kunit *test)
 {
 	struct rmp_peer *peer = other_node(test);
-	struct rmp_segment *s = publish(test, "s");
+	struct rmp_segment *s = publish(test, "s"), *other = publish(test, "t");
+	struct work_struct *work;
 	static struct rmp_msg msg;
-	struct rmp_region r[3];
+	struct rmp_region r[5];
+	work_func_t tell;
 	u32 i;
 
 	ask_open(test, peer, "s");
-	for (i = 0; i < 3; i++) {
+	ask_open(test, peer, "t");
+	for (i = 0; i < 5; i++)
 		region_make(&r[i], i + 1, 1);
+	work = &peer->session->changed_work;
+	tell = work->func;
+	work->func = nothing_told;
+	for (i = 3; i > 0; i--)
 		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
-	}
+	KUNIT_ASSERT_EQ(test, insert_at(other, &r[4], 5), 0);
 	world_settle(test);
-	for (i = 0; was_sent(RMP_MSG_KEYS_CHANGED, &msg); i++)
-		KUNIT_EXPECT_EQ(test, msg.segment.segment, s->id);
-	KUNIT_EXPECT_GE(test, i, 1);
-	KUNIT_EXPECT_LE(test, i, 3);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	work->func = tell;
+	queue_work(rmp_wq, work);
+	world_settle(test);
+	/* In order of the segments. */
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment.segment, s->id);
 	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	expect_range(test, &msg, r[1].offset, r[3].offset + r[3].length - 1);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment.segment, other->id);
+	expect_range(test, &msg, 5, 5 + r[4].length - 1);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[0], 0), 0);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, r[0].length - 1);
+	rmp_segment_changed(s, NULL);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_close(test, peer, other->id);
+	unpublish(other);
+
 	rmp_segments_changed();
 	world_settle(test);
-	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
 	/* Not to one who has closed it. */
 	ask_close(test, peer, s->id);
 	rmp_segments_changed();
@@ -607,7 +649,8 @@ static void test_rights(struct kunit *test)
 	/* More is told to who knows it; less as well. */
 	forget_sent();
 	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
-	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
 	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET | CAN_PUT);
