@@ -2,16 +2,17 @@
 /*
  * Our segments as a peer sees them: opening, telling keys, taking them back.
  *
- * A peer that opened a segment has an export of it in its session, which
- * subscribes to the segment. Changes are told by KEYS_CHANGED, which the peer
- * answers by fetching keys; many changes in a row are told once. Keys are told
- * in pages, as the peer asks for them, in order of offset. A revocation is told
- * by REVOKE and answered by REVOKE_ACK when the peer has nothing in flight that
- * uses the region: see revoke.c. REKEY says that a region has other keys, and
- * WITHDRAWN that the peer may not use the segment any more: both are answered likewise.
+ * A peer that opened a segment has an export of it in its session, which subscribes to
+ * the segment. Changes are told by KEYS_CHANGED, which the peer answers by fetching
+ * keys; many changes in a row are told once, with the range of offsets that has all of
+ * them. Keys are told in pages, in order of offset, as the peer asks for them, also by
+ * a range. A revocation is told by REVOKE and answered by REVOKE_ACK when the peer has
+ * nothing in flight that uses the region: see revoke.c. REKEY says that a region has
+ * other keys, and WITHDRAWN that the peer may not use the segment any more: both are
+ * answered likewise.
  *
- * Locking: s->export_lock (mutex) guards exports. Order: segment->lock, then
- * s->export_lock; segment.c calls us with the former held.
+ * Locking: s->export_lock (mutex) guards exports, and what is to be told of them.
+ * Order: segment->lock, then s->export_lock; segment.c calls us with the former held.
  *
  * What is told of a segment is sent with its lock held: a REVOKE must not
  * overtake the keys it takes back.
@@ -34,8 +35,11 @@ struct rmp_export {
 	struct rmp_subscriber sub;
 	struct list_head node;		/* once it is out of the session */
 	struct rmp_session *session;
-	bool changed;
-	bool withdrawn;			/* under the session's export_lock */
+	/* Under the session's export_lock: */
+	struct rmp_wire_range changed;	/* since it was told */
+	u64 generation;			/* with the last change there */
+	u64 told;			/* all changes up to this one are told */
+	bool withdrawn;
 };
 
 /* Out of the session. */
@@ -62,12 +66,16 @@ static struct rmp_export *export_take(struct rmp_session *s, unsigned long id)
 
 /* ------------------------------------------------------- told by segment.c */
 
-void rmp_export_changed(struct rmp_subscriber *sub)
+void rmp_export_changed(struct rmp_subscriber *sub, u64 from, u64 to)
 {
 	struct rmp_export *ex = container_of(sub, struct rmp_export, sub);
+	struct rmp_session *s = ex->session;
 
-	WRITE_ONCE(ex->changed, true);
-	queue_work(rmp_wq, &ex->session->changed_work);
+	mutex_lock(&s->export_lock);
+	rmp_range_add(&ex->changed, from, to);
+	ex->generation = sub->segment->generation;
+	mutex_unlock(&s->export_lock);
+	queue_work(rmp_wq, &s->changed_work);
 }
 
 static void export_changed_work(struct work_struct *work)
@@ -86,15 +94,17 @@ static void export_changed_work(struct work_struct *work)
 	list_splice_init(&s->withdrawn, &dead);
 	xa_for_each(&s->exports, id, ex) {
 		cond_resched();
-		if (!xchg(&ex->changed, false))
+		if (!rmp_range_any(&ex->changed))
 			continue;
 		if (READ_ONCE(ex->sub.segment->dead)) {
 			list_add(&export_take(s, id)->node, &dead);
 			continue;
 		}
 		msg->segment.segment = id;
-		msg->segment.generation =
-			READ_ONCE(ex->sub.segment->generation);
+		msg->segment.generation = ex->generation;
+		msg->segment.range = ex->changed;
+		ex->changed = RMP_RANGE_NONE;
+		ex->told = ex->generation;
 		rmp_session_send(s, msg);
 	}
 	mutex_unlock(&s->export_lock);
@@ -130,7 +140,7 @@ void rmp_export_revoke(struct rmp_subscriber *sub, u64 region_id,
 	export_tell(ex, RMP_MSG_REVOKE, region_id, rev);
 	/* A deleted segment is of no use to the peer: let go of it. */
 	if (READ_ONCE(sub->segment->dead))
-		rmp_export_changed(sub);
+		rmp_export_changed(sub, 0, U64_MAX);
 }
 
 void rmp_export_rekey(struct rmp_subscriber *sub, u64 region_id,
@@ -167,6 +177,7 @@ static int export_add(struct rmp_session *s, const char *name,
 	if (!ex)
 		return -ENOMEM;
 	ex->session = s;
+	ex->changed = RMP_RANGE_NONE;
 	ex->sub.peer = s->peer->name;
 	ex->sub.group = s->peer->group;
 	ret = rmp_segment_subscribe(name, &ex->sub);
@@ -202,14 +213,19 @@ static int export_add(struct rmp_session *s, const char *name,
 	return ret;
 }
 
-static bool export_there(struct rmp_session *s, u32 segment)
+/* The peer asks for all keys from now on, if the export is there still. seg->lock held. */
+static bool export_begin(struct rmp_session *s, const struct rmp_segment *seg)
 {
-	bool there;
+	struct rmp_export *ex;
 
 	mutex_lock(&s->export_lock);
-	there = xa_load(&s->exports, segment);
+	ex = xa_load(&s->exports, seg->id);
+	if (ex) {
+		ex->generation = seg->generation;
+		ex->told = seg->generation;
+	}
 	mutex_unlock(&s->export_lock);
-	return there;
+	return ex;
 }
 
 static int export_open(struct rmp_session *s,
@@ -240,7 +256,7 @@ static int export_open(struct rmp_session *s,
 			/* Perhaps before the export was on the list. */
 			queue_work(rmp_wq, &s->changed_work);
 			ret = -ENOENT;
-		} else if (!export_there(s, seg->id)) {
+		} else if (!export_begin(s, seg)) {
 			/* Withdrawn since, and the peer did not know of it yet. */
 			ret = -EACCES;
 		}
@@ -341,19 +357,20 @@ static bool keys_write_region(struct rmp_keys_writer *w,
 	return any || keys_write_bare(w, &run);
 }
 
-/* seg->lock held. */
+/* From the region on that has the offset asked for in it, or is the next one. seg->lock
+ * held.
+ */
 static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
-		       u32 group, u32 right, const struct rmp_wire_cursor *from,
+		       u32 group, u32 right, const struct rmp_msg_keys_get *m,
 		       struct rmp_msg_keys *keys)
 {
-	struct rmp_wire_cursor at = *from;
-	unsigned long index = from->region;
+	struct rmp_wire_cursor at = m->from;
+	unsigned long index = at.region;
 	struct rmp_region *region;
 
 	keys->last = 1;
-	keys->generation = seg->generation;
-	mt_for_each(&seg->regions, region, index, ULONG_MAX) {
-		if (region->offset != from->region) {
+	mt_for_each(&seg->regions, region, index, m->to) {
+		if (region->offset != m->from.region) {
 			at.device = 0;
 			at.chunk = 0;
 		}
@@ -386,6 +403,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	if (ex) {
 		seg = ex->sub.segment;
 		kref_get(&seg->ref);
+		keys.generation = ex->told;
 	}
 	mutex_unlock(&s->export_lock);
 
@@ -399,8 +417,7 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 		right = rmp_rights_of(seg->rights, s->peer->name,
 				      rmp_group_name(s->peer->group));
 		if (right)
-			keys_write(&w, seg, s->peer->group, right, &m->from,
-				   &keys);
+			keys_write(&w, seg, s->peer->group, right, m, &keys);
 	}
 	ret = rmp_keys_end(&w, 0, &keys);
 	if (ret > 0) {

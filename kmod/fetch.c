@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Segments of peers, as they are fetched: asked for by name, and then their keys, page by
- * page, when a session begins, and again when the peer says that they are others, or that
- * it has a device which it did not tell before: that one may only have had no link. The
- * states are told in rsegment.c.
+ * page, when a session begins, and again when the peer says that it has a device which it
+ * did not tell before: that one may only have had no link. When the peer says that regions
+ * of a range of offsets are others, or somebody looks for one that is not there, the keys of
+ * those alone are asked for. The states are told in rsegment.c.
  *
- * A walk over the keys is begun anew when what a page tells does not fit what the one
- * before it half told, since things may have changed in between; and once it is over,
- * when somebody asked for it meanwhile.
+ * A walk over the keys of a range is begun anew when what a page tells does not fit what the
+ * one before it half told, since things may have changed in between. What is asked for
+ * while one is under way is walked when it is over, in one walk over all of that. Regions
+ * that a peer tells outside of the range are taken like others.
  *
  * Locking, lifetime: as in rsegment.c. peer->rseg_lock is taken for each message; an
  * object may be freed by what ends it. Context: process; messages of a peer come one
@@ -21,7 +23,7 @@
 
 /* ------------------------------------- to the peer, with peer->rseg_lock held */
 
-static int rseg_send_get(struct rmp_session *s, u32 id,
+static int rseg_send_get(struct rmp_session *s, struct rmp_rseg *rseg,
 			 const struct rmp_wire_cursor *from)
 {
 	struct rmp_msg *msg;
@@ -31,35 +33,43 @@ static int rseg_send_get(struct rmp_session *s, u32 id,
 	if (!msg)
 		return -ENOMEM;
 	msg->type = RMP_MSG_KEYS_GET;
-	msg->keys_get.segment = id;
-	if (from)
-		msg->keys_get.from = *from;
+	msg->keys_get.segment = rseg->id;
+	msg->keys_get.from = *from;
+	msg->keys_get.to = rseg->walk.to;
 	ret = rmp_session_send(s, msg);
 	kfree(msg);
 	return ret;
 }
 
-/* Asks for the first page. */
+/* Asks for the first page of the range. */
 static int rseg_walk(struct rmp_session *s, struct rmp_rseg *rseg)
 {
+	struct rmp_wire_cursor from = { .region = rseg->walk.from };
+
 	rseg->paged = false;
 	rmp_keycache_begin(&rseg->keys);
-	return rseg_send_get(s, rseg->id, NULL);
+	return rseg_send_get(s, rseg, &from);
 }
 
-int rmp_rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg)
+/* Begins a walk over what is to be walked, if there is anything. */
+static int rseg_go_on(struct rmp_session *s, struct rmp_rseg *rseg)
 {
-	int ret;
+	bool any = rmp_range_any(&rseg->todo);
+	int ret = 0;
 
-	if (rseg->fetching) {
-		rseg->again = true;
-		return 0;
+	if (any) {
+		rseg->walk = rseg->todo;
+		rseg->todo = RMP_RANGE_NONE;
+		ret = rseg_walk(s, rseg);
 	}
-	rseg->fetching = true;
-	ret = rseg_walk(s, rseg);
-	if (ret)
-		rseg->fetching = false;
+	WRITE_ONCE(rseg->fetching, any && !ret);
 	return ret;
+}
+
+int rmp_rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg, u64 from, u64 to)
+{
+	rmp_range_add(&rseg->todo, from, to);
+	return rseg->fetching ? 0 : rseg_go_on(s, rseg);
 }
 
 int rmp_rseg_start(struct rmp_session *s, struct rmp_rseg *rseg)
@@ -104,11 +114,10 @@ static int rseg_info(struct rmp_session *s, const struct rmp_msg_segment_info *m
 		} else {
 			rseg->id = m->segment;
 			memcpy(rseg->uuid, s->uuid, sizeof(s->uuid));
-			rseg->fetching = true;
-			rseg->again = false;
+			rseg->todo = RMP_RANGE_ALL;
 			rseg->walks = 0;
 			rmp_rseg_set(rseg, RSEG_FETCHING);
-			ret = rseg_walk(s, rseg);
+			ret = rseg_go_on(s, rseg);
 		}
 		break;
 	}
@@ -172,18 +181,20 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 		ret = rseg_walk(s, rseg);
 	} else if (!ret && !m->last) {
 		rseg->paged = true;
-		ret = rseg_send_get(s, rseg->id, &m->next);
+		/* Behind what was asked for there is nothing to go on with. */
+		ret = m->next.region > rseg->walk.to ? -EBADMSG :
+			rseg_send_get(s, rseg, &m->next);
 	} else if (!ret) {
-		rseg->fetching = false;
 		rseg->walks = 0;
-		rseg->generation = m->generation;
+		/* What that counts was all told before, but what is told is not all here yet. */
+		if (!rmp_range_any(&rseg->todo))
+			rseg->generation = m->generation;
+		/* Both before those are woken who wait for it. */
+		WRITE_ONCE(rseg->over, rseg->over + 1);
+		ret = rseg_go_on(s, rseg);
 		rmp_rseg_set(rseg, RSEG_READY);
 		/* Keys of another device may be the way that was missing. */
 		rmp_peer_ops->flow_kick(peer->flow);
-		if (rseg->again) {
-			rseg->again = false;
-			ret = rmp_rseg_refetch(s, rseg);
-		}
 	}
 out:
 	mutex_unlock(&peer->rseg_lock);
@@ -199,7 +210,7 @@ static int rseg_changed(struct rmp_session *s, const struct rmp_msg_segment *m)
 	mutex_lock(&peer->rseg_lock);
 	rseg = rmp_rseg_by_id(peer, m->segment);
 	if (rseg)
-		ret = rmp_rseg_refetch(s, rseg);
+		ret = rmp_rseg_refetch(s, rseg, m->range.from, m->range.to);
 	mutex_unlock(&peer->rseg_lock);
 	return ret;
 }
@@ -247,7 +258,7 @@ void rmp_rseg_session_down(struct rmp_peer *peer)
 		cond_resched();
 		if (rseg->state == RSEG_GONE)
 			continue;
-		rseg->fetching = false;
+		WRITE_ONCE(rseg->fetching, false);
 		rmp_rseg_set(rseg, RSEG_DOWN);
 		rmp_keycache_clear(&rseg->keys);
 		rmp_rseg_free_unused(rseg);
@@ -264,7 +275,7 @@ void rmp_rseg_drop_device(struct rmp_peer *peer, u32 device)
 		rmp_keycache_drop_device(&rseg->keys, device);
 		/* What is half told may hold its keys of before. */
 		if (rseg->fetching)
-			rseg->again = true;
+			rseg->todo = RMP_RANGE_ALL;
 		cond_resched();
 	}
 	mutex_unlock(&peer->rseg_lock);
@@ -281,7 +292,7 @@ void rmp_rseg_new_device(struct rmp_session *s)
 	list_for_each_entry(rseg, &peer->rsegs, node) {
 		/* If it cannot be sent the session ends, and all is fetched in the next. */
 		if ((rseg->state == RSEG_FETCHING || rseg->state == RSEG_READY) &&
-		    rmp_rseg_refetch(s, rseg) == -ENOMEM)
+		    rmp_rseg_refetch(s, rseg, 0, U64_MAX) == -ENOMEM)
 			rmp_session_break(s, -ENOMEM, RMPOOL_REASON_NONE);
 		cond_resched();
 	}

@@ -30,10 +30,12 @@ struct rmp_rseg {
 	u32 id;			/* at the peer, 0: not known */
 	u8 uuid[RMP_WIRE_UUID];	/* life of the peer that @id is of */
 	u64 generation;
-	bool fetching;
-	bool again;
-	bool paged;		/* not the first page of this walk */
+	bool fetching;		/* a walk is under way (READ_ONCE) */
+	bool paged;		/* not the first page of it */
+	struct rmp_wire_range walk;	/* what it is over */
+	struct rmp_wire_range todo;	/* what the next one is to be over; or none */
 	u32 walks;		/* that came to nothing */
+	u32 over;		/* that came to an end (READ_ONCE) */
 	struct rmp_keycache keys;
 };
 
@@ -48,8 +50,10 @@ void rmp_rseg_free_unused(struct rmp_rseg *rseg);
 
 /* fetch.c: asks the peer for it by its name; when that fails it is DOWN as before. */
 int rmp_rseg_start(struct rmp_session *s, struct rmp_rseg *rseg);
-/* Asks for all keys again; what is there stays in use meanwhile. */
-int rmp_rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg);
+/* Asks for keys of regions from one offset to another again, or will when the walk that is
+ * under way is over; what is there stays in use meanwhile.
+ */
+int rmp_rseg_refetch(struct rmp_session *s, struct rmp_rseg *rseg, u64 from, u64 to);
 /* The one of an id that the peer told in this session, or NULL. */
 struct rmp_rseg *rmp_rseg_by_id(struct rmp_peer *peer, u32 id);
 

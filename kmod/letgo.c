@@ -119,15 +119,19 @@ static void rseg_revoke_all(struct rmp_rseg *rseg, u32 reason, struct rmp_ack *a
 static int rseg_rekey_one(struct rmp_session *s, struct rmp_rseg *rseg, u64 id,
 			  struct rmp_ack *ack)
 {
+	u64 from = 0, to = U64_MAX;
 	struct rmp_rregion *rr;
 
 	rr = rmp_keycache_renew(&rseg->keys, id);
 	if (IS_ERR(rr))
 		return PTR_ERR(rr);
-	if (rr)
+	if (rr) {
+		from = rr->offset;
+		to = rr->offset + rr->length - 1;
 		ack_for(ack, rr);
-	/* A walk under way may be past it. */
-	return rmp_rseg_refetch(s, rseg);
+	}
+	/* A walk under way may be past it; one that was just being told is anywhere. */
+	return rmp_rseg_refetch(s, rseg, from, to);
 }
 
 /* ------------------------------------------------------ messages of the peer */

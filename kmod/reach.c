@@ -115,7 +115,7 @@ void rmp_segment_reach(struct rmp_segment *segment)
 		cond_resched();
 	}
 	if (any)
-		rmp_segment_changed(segment);
+		rmp_segment_changed(segment, NULL);
 }
 
 /* Takes out what a region has for a group. */

@@ -462,7 +462,7 @@ void rmp_region_settled(struct rmp_region *region)
 	bool stale = rmp_region_stale(region);
 
 	if (stale && region->segment && !READ_ONCE(region->dead))
-		rmp_segment_changed(region->segment);
+		rmp_segment_changed(region->segment, region);
 	if (region->cached)
 		rmp_cache_settled(region);
 	/* The owner's pages stay; a buffer that is taken back does not. */

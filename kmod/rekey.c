@@ -158,7 +158,7 @@ static int rekey_again(struct rmp_region *region)
 	err = rmp_region_map_again(region);
 	rmp_maps_unlock();
 	/* Here and there, requests wait for it. */
-	rmp_segment_changed(region->segment);
+	rmp_segment_changed(region->segment, region);
 	rmp_regions_settled();
 	return err;
 }

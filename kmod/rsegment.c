@@ -311,25 +311,36 @@ struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 	return ERR_PTR(-EAGAIN);
 }
 
-/* Asks the peer for keys it may have told us of too late. */
-static int rseg_ask_again(struct rmp_rseg *rseg, unsigned long deadline)
+/* So many walks are over, or there is none under way. */
+static bool rseg_walked(struct rmp_rseg *rseg, u32 over)
+{
+	return !READ_ONCE(rseg->fetching) || (s32)(READ_ONCE(rseg->over) - over) >= 0;
+}
+
+/* Asks the peer for keys between two offsets that it may have told us of too late. */
+static int rseg_ask_again(struct rmp_rseg *rseg, u64 from, u64 to,
+			  unsigned long deadline)
 {
 	struct rmp_peer *peer = rseg->peer;
 	struct rmp_session *s;
 	long ret = 0;
+	u32 over;
 
 	s = rmp_session_get(peer);
 	if (!s)
 		return -ENOTCONN;
 	mutex_lock(&peer->rseg_lock);
-	if (rseg->state == RSEG_READY)
-		ret = rmp_rseg_refetch(s, rseg);
+	over = rseg->over + rseg->fetching;
+	if (rseg->state == RSEG_READY) {
+		/* Not with the walk that is under way, but with the one after it. */
+		over++;
+		ret = rmp_rseg_refetch(s, rseg, from, to);
+	}
 	mutex_unlock(&peer->rseg_lock);
 	rmp_session_put(s);
 	if (ret)
 		return -ENOTCONN;
-	ret = wait_event_interruptible_timeout(rseg->wait,
-					       !READ_ONCE(rseg->fetching),
+	ret = wait_event_interruptible_timeout(rseg->wait, rseg_walked(rseg, over),
 					       time_left(deadline, false));
 	if (ret < 0)
 		return -EINTR;
@@ -361,7 +372,9 @@ struct rmp_rregion *rmp_rseg_find_wait(struct rmp_rseg *rseg, u64 offset,
 				return ERR_PTR(-ENOTCONN);
 		} else if (rr == ERR_PTR(-ENXIO) && !asked) {
 			asked = true;
-			ret = rseg_ask_again(rseg, deadline);
+			/* Nothing may also be moved at the end of a region. */
+			ret = rseg_ask_again(rseg, offset - (offset && !length),
+					     offset, deadline);
 			if (ret)
 				return ERR_PTR(ret);
 		} else {

@@ -4,9 +4,9 @@
  * keys of them.
  *
  * A segment maps offsets to regions. Peers that opened it are its subscribers:
- * they are told when regions were added or have become stale, and asked to let go
- * of keys before regions end: by a revocation, which counts their answers
- * (revocation.c).
+ * they are told between which offsets regions were added or have become stale, and
+ * asked to let go of keys before regions end: by a revocation, which counts their
+ * answers (revocation.c).
  *
  * A segment may have a list of who may open it (rights.c). When it is changed, those that
  * lose their right are told and go; that they know keys is for rekey.c to see to.
@@ -98,8 +98,8 @@ static struct rmp_revocation *rmp_segment_revoke(struct rmp_segment *segment,
 			       region);
 }
 
-/* Subscribers may fetch keys anew. */
-static void rmp_segment_tell(struct rmp_segment *segment)
+/* Subscribers may fetch keys anew, of regions from one offset to another. */
+static void rmp_segment_tell(struct rmp_segment *segment, u64 from, u64 to)
 {
 	struct rmp_subscriber *sub;
 
@@ -107,7 +107,7 @@ static void rmp_segment_tell(struct rmp_segment *segment)
 	segment->generation++;
 	list_for_each_entry(sub, &segment->subscribers, node) {
 		if (sub->right)
-			rmp_segment_ops->changed(sub);
+			rmp_segment_ops->changed(sub, from, to);
 		cond_resched();
 	}
 }
@@ -334,7 +334,7 @@ int rmp_segment_insert(struct rmp_segment *segment, struct rmp_region *region,
 	*offset = at;
 	segment->nr_regions++;
 	segment->size = max(segment->size, end);
-	rmp_segment_tell(segment);
+	rmp_segment_tell(segment, at, end - 1);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 out:
 	mutex_unlock(&segment->lock);
@@ -395,7 +395,7 @@ int rmp_segment_set_rights(struct rmp_segment *segment, struct rmp_rights *right
 	*rev = rmp_revocation_asked(*rev);
 	/* What the others may do stands with the keys. */
 	if (some)
-		rmp_segment_tell(segment);
+		rmp_segment_tell(segment, 0, U64_MAX);
 	rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 	mutex_unlock(&segment->lock);
 	kfree(old);
@@ -552,18 +552,22 @@ int rmp_segment_walk(u32 from, int (*fn)(struct rmp_segment *segment, void *arg)
 	return ret;
 }
 
-static int rmp_segment_tell_changed(struct rmp_segment *segment, void *arg)
+static int rmp_segment_tell_all(struct rmp_segment *segment, void *arg)
 {
 	if (segment->nr_regions)
-		rmp_segment_tell(segment);
+		rmp_segment_tell(segment, 0, U64_MAX);
 	return 0;
 }
 
-void rmp_segment_changed(struct rmp_segment *segment)
+void rmp_segment_changed(struct rmp_segment *segment, const struct rmp_region *region)
 {
 	mutex_lock(&segment->lock);
 	if (!segment->dead) {
-		rmp_segment_tell_changed(segment, NULL);
+		if (region)
+			rmp_segment_tell(segment, region->offset,
+					 region->offset + region->length - 1);
+		else
+			rmp_segment_tell_all(segment, NULL);
 		rmp_segment_ops->event(segment, RMPOOL_EVENT_CHANGED);
 	}
 	mutex_unlock(&segment->lock);
@@ -571,7 +575,7 @@ void rmp_segment_changed(struct rmp_segment *segment)
 
 void rmp_segments_changed(void)
 {
-	rmp_segment_walk(0, rmp_segment_tell_changed, NULL);
+	rmp_segment_walk(0, rmp_segment_tell_all, NULL);
 }
 
 int rmp_segment_init(const struct rmp_segment_ops *ops)

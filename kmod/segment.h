@@ -79,7 +79,8 @@ struct rmp_subscriber {
 
 /**
  * struct rmp_segment_ops - told by segment.c
- * @changed: regions were added, or are stale: peers may fetch the new keys
+ * @changed: regions between two offsets (the second one included) were added, or are
+ *	stale, or have other keys: peers may fetch these
  * @revoke: the peer must let go of region @region_id (0: of all) and then
  *	rmp_revocation_answer(@rev) is to be called, once, also when the peer
  *	is lost, or was cut off since it did not let go until @rev->due: when
@@ -95,7 +96,7 @@ struct rmp_subscriber {
  * wait for a peer.
  */
 struct rmp_segment_ops {
-	void (*changed)(struct rmp_subscriber *sub);
+	void (*changed)(struct rmp_subscriber *sub, u64 from, u64 to);
 	void (*revoke)(struct rmp_subscriber *sub, u64 region_id,
 		       struct rmp_revocation *rev);
 	void (*rekey)(struct rmp_subscriber *sub, u64 region_id,
@@ -163,8 +164,8 @@ struct rmp_revocation *rmp_segment_rekey(struct rmp_segment *segment,
 struct rmp_region *rmp_segment_next(struct rmp_segment *segment, u64 *from,
 				    u32 *groups);
 
-/* By region.c: something of a region that peers are told of is different. */
-void rmp_segment_changed(struct rmp_segment *segment);
+/* Something that peers are told of a region, or, with NULL, of all, is different. */
+void rmp_segment_changed(struct rmp_segment *segment, const struct rmp_region *region);
 /* A device came or went, and with it keys of all regions. */
 void rmp_segments_changed(void);
 

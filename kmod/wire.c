@@ -143,10 +143,12 @@ static bool msg_ok(const struct rmp_msg *msg)
 	case RMP_MSG_SEGMENT_INFO:
 		return msg->segment_info.status || msg->segment_info.segment;
 	case RMP_MSG_SEGMENT_CLOSE:
-	case RMP_MSG_KEYS_CHANGED:
 		return msg->segment.segment;
+	case RMP_MSG_KEYS_CHANGED:
+		return msg->segment.segment && rmp_range_any(&msg->segment.range);
 	case RMP_MSG_KEYS_GET:
-		return msg->keys_get.segment && cursor_ok(&msg->keys_get.from);
+		return msg->keys_get.segment && cursor_ok(&msg->keys_get.from) &&
+		       msg->keys_get.from.region <= msg->keys_get.to;
 	case RMP_MSG_KEYS:
 		return keys_ok(&msg->keys);
 	case RMP_MSG_REVOKE:
@@ -360,6 +362,7 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 	case RMP_MSG_KEYS_GET:
 		move_u32(s, &msg->keys_get.segment);
 		move_cursor(s, &msg->keys_get.from);
+		move_u64(s, &msg->keys_get.to);
 		return true;
 	case RMP_MSG_KEYS:
 		move_keys(s, &msg->keys);
@@ -367,6 +370,8 @@ static bool move_body(struct stream *s, struct rmp_msg *msg)
 	case RMP_MSG_KEYS_CHANGED:
 		move_u32(s, &msg->segment.segment);
 		move_u64(s, &msg->segment.generation);
+		move_u64(s, &msg->segment.range.from);
+		move_u64(s, &msg->segment.range.to);
 		return true;
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:

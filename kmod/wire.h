@@ -170,14 +170,38 @@ struct rmp_msg_segment_info {
 	u64 size;
 };
 
-struct rmp_msg_segment {	/* SEGMENT_CLOSE, KEYS_CHANGED (+ generation) */
-	u32 segment;
-	u64 generation;
+/* Offsets of a segment, both of them in it; none when @from is above @to. */
+struct rmp_wire_range {
+	u64 from;
+	u64 to;
 };
 
-/* Where a walk over a segment's keys goes on; all zero: from the start. */
+#define RMP_RANGE_ALL	((struct rmp_wire_range){ .to = ~0ULL })
+#define RMP_RANGE_NONE	((struct rmp_wire_range){ .from = ~0ULL })
+
+static inline bool rmp_range_any(const struct rmp_wire_range *range)
+{
+	return range->from <= range->to;
+}
+
+/* To the smallest range with both in it. */
+static inline void rmp_range_add(struct rmp_wire_range *range, u64 from, u64 to)
+{
+	if (range->from > from)
+		range->from = from;
+	if (range->to < to)
+		range->to = to;
+}
+
+struct rmp_msg_segment {	/* SEGMENT_CLOSE, KEYS_CHANGED (+ the other two) */
+	u32 segment;
+	u64 generation;
+	struct rmp_wire_range range;	/* not none */
+};
+
+/* Where a walk over a segment's keys begins or goes on. */
 struct rmp_wire_cursor {
-	u64 region;
+	u64 region;		/* its offset, or from where on to look for one */
 	u32 device;
 	u32 chunk;
 };
@@ -185,6 +209,7 @@ struct rmp_wire_cursor {
 struct rmp_msg_keys_get {
 	u32 segment;
 	struct rmp_wire_cursor from;
+	u64 to;			/* last offset that is asked for, not before @from */
 };
 
 /* A bit of rmp_wire_keys.access beside the rights: the owner let go of the memory;

@@ -28,13 +28,13 @@ static void ask_close(struct kunit *test, struct rmp_peer *peer, u32 segment)
 	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
 }
 
-/* Asks for one page and takes it in, as fetch.c does. @wrong: whether it did
- * not fit what came before.
+/* Asks for one page of regions up to @to and takes it in, as fetch.c does. @wrong: whether
+ * it did not fit what came before.
  */
-static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,
-				    u32 segment,
-				    const struct rmp_wire_cursor *from,
-				    struct rmp_keycache *kc, bool *wrong)
+static struct rmp_msg_keys ask_page_to(struct kunit *test, struct rmp_peer *peer,
+				       u32 segment,
+				       const struct rmp_wire_cursor *from, u64 to,
+				       struct rmp_keycache *kc, bool *wrong)
 {
 	static struct rmp_msg msg;
 	struct rmp_wire_keys run;
@@ -45,6 +45,7 @@ static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,
 	msg.type = RMP_MSG_KEYS_GET;
 	msg.keys_get.segment = segment;
 	msg.keys_get.from = *from;
+	msg.keys_get.to = to;
 	KUNIT_EXPECT_EQ(test, say(test, peer, &msg), 0);
 	memset(&msg, 0, sizeof(msg));
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS, &msg));
@@ -55,6 +56,14 @@ static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,
 		ret = rmp_keycache_commit(kc);
 	*wrong = ret;
 	return msg.keys;
+}
+
+static struct rmp_msg_keys ask_page(struct kunit *test, struct rmp_peer *peer,
+				    u32 segment,
+				    const struct rmp_wire_cursor *from,
+				    struct rmp_keycache *kc, bool *wrong)
+{
+	return ask_page_to(test, peer, segment, from, U64_MAX, kc, wrong);
 }
 
 static void rregion_released(struct rmp_rregion *rr)
@@ -269,7 +278,7 @@ static void test_pages(struct kunit *test)
 			if (below(2) && !w->in[i])
 				put_in(test, w, i);
 		}
-		KUNIT_EXPECT_EQ(test, keys.generation, w->segment->generation);
+		KUNIT_EXPECT_LE(test, keys.generation, w->segment->generation);
 		for (i = 0; i < REGIONS; i++) {
 			if (w->stays[i])
 				expect_known(test, &w->kc, &w->r[i]);
@@ -340,6 +349,84 @@ static void test_group(struct kunit *test)
 	check_peer(test, peer);
 }
 
+/* The regions told that have bytes between two offsets, one bit each, in @pages pages, by a
+ * cursor that may be of something else.
+ */
+static u32 told_between(struct kunit *test, struct rmp_peer *peer, struct walk *w,
+			struct rmp_wire_cursor from, u64 to, u32 *pages)
+{
+	struct rmp_msg_keys keys;
+	u32 told = 0, i;
+	bool wrong;
+
+	rmp_keycache_init(&w->kc, rregion_released, NULL);
+	*pages = 0;
+	do {
+		keys = ask_page_to(test, peer, w->segment->id, &from, to, &w->kc, &wrong);
+		KUNIT_EXPECT_FALSE(test, wrong);
+		from = keys.next;
+		++*pages;
+	} while (!keys.last && !wrong && *pages < 100);
+	for (i = 0; i < REGIONS; i++) {
+		if (!xa_load(&w->kc.by_id, w->r[i].id))
+			continue;
+		expect_known(test, &w->kc, &w->r[i]);
+		told |= BIT(i);
+	}
+	KUNIT_EXPECT_EQ(test, w->kc.nr_regions, hweight32(told));
+	rmp_keycache_destroy(&w->kc);
+	return told;
+}
+
+/* A range of offsets: regions that have bytes in it are told as a whole, and no others. */
+static void test_range(struct kunit *test)
+{
+	static const u32 chunks[] = { 1, 1, 3000, 1, 1 };
+	struct rmp_peer *peer = other_node(test);
+	struct rmp_region *r;
+	struct walk *w;
+	u32 i, pages;
+
+	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->segment = publish(test, "s");
+	r = w->r;
+	for (i = 0; i < ARRAY_SIZE(chunks); i++) {
+		region_make(&r[i], i + 1, chunks[i]);
+		KUNIT_ASSERT_EQ(test, insert_at(w->segment, &r[i], (u64)i << 36), 0);
+	}
+	ask_open(test, peer, "s");
+	world_settle(test);
+	forget_sent();
+
+#define TOLD(first, last) \
+	told_between(test, peer, w, (struct rmp_wire_cursor){ .region = (first) }, \
+		     (last), &pages)
+	KUNIT_EXPECT_EQ(test, TOLD(0, U64_MAX), 0x1f);
+	KUNIT_EXPECT_EQ(test, TOLD(0, 0), 0x01);
+	KUNIT_EXPECT_EQ(test, pages, 1);
+	KUNIT_EXPECT_EQ(test, TOLD(r[1].offset, r[1].offset + r[1].length - 1), 0x02);
+	KUNIT_EXPECT_EQ(test, pages, 1);
+	/* One byte of it is enough, at each end and between. */
+	KUNIT_EXPECT_EQ(test, TOLD(r[1].offset + 5, r[1].offset + 5), 0x02);
+	KUNIT_EXPECT_EQ(test, TOLD(r[0].offset + r[0].length - 1, r[1].offset), 0x03);
+	KUNIT_EXPECT_EQ(test, TOLD(r[0].offset + r[0].length, r[1].offset - 1), 0);
+	KUNIT_EXPECT_EQ(test, pages, 1);
+	KUNIT_EXPECT_EQ(test, TOLD(r[4].offset + r[4].length, U64_MAX), 0);
+	KUNIT_EXPECT_EQ(test, TOLD(U64_MAX, U64_MAX), 0);
+	/* Pages of one that begins before the range. */
+	KUNIT_EXPECT_EQ(test, TOLD(r[2].offset + 77, r[2].offset + 77), 0x04);
+	KUNIT_EXPECT_GT(test, pages, 3);
+	KUNIT_EXPECT_EQ(test, TOLD(r[2].offset + 77, r[3].offset), 0x0c);
+#undef TOLD
+	/* In the middle of what is not there. */
+	KUNIT_EXPECT_EQ(test, told_between(test, peer, w, (struct rmp_wire_cursor){
+			.region = r[1].offset + 1, .device = 1, .chunk = 7 },
+			r[3].offset - 1, &pages), 0x06);
+	unpublish(w->segment);
+	check_peer(test, peer);
+}
+
 /* A region that no device reaches, or that no peer may use, is told without
  * keys; cursors that lead nowhere are no harm.
  */
@@ -380,6 +467,12 @@ static void test_bare(struct kunit *test)
 	check_peer(test, peer);
 }
 
+static void expect_range(struct kunit *test, const struct rmp_msg *changed, u64 from, u64 to)
+{
+	KUNIT_EXPECT_EQ(test, changed->segment.range.from, from);
+	KUNIT_EXPECT_EQ(test, changed->segment.range.to, to);
+}
+
 /* A region that has become stale is told without keys, to who knew it and to others. */
 static void test_stale(struct kunit *test)
 {
@@ -405,10 +498,11 @@ static void test_stale(struct kunit *test)
 	forget_sent();
 
 	r[1].state = RMPOOL_REGION_STATE_STALE;
-	rmp_segment_changed(s);
+	rmp_segment_changed(s, &r[1]);
 	world_settle(test);
 	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
 	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	expect_range(test, &msg, r[1].offset, r[1].offset + r[1].length - 1);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_REVOKE, NULL));
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
@@ -425,34 +519,83 @@ static void test_stale(struct kunit *test)
 	check_peer(test, peer);
 }
 
-/* Many changes at once are told once. */
+static void nothing_told(struct work_struct *work)
+{
+}
+
+/* Many changes at once are told once, with the range that has all of them; what comes then
+ * is told by itself.
+ */
 static void test_changed(struct kunit *test)
 {
 	struct rmp_peer *peer = other_node(test);
-	struct rmp_segment *s = publish(test, "s");
+	struct rmp_segment *s = publish(test, "s"), *other = publish(test, "t");
+	struct rmp_wire_cursor from = {};
+	static struct rmp_keycache kc;
+	struct work_struct *work;
 	static struct rmp_msg msg;
-	struct rmp_region r[3];
+	struct rmp_msg_keys keys;
+	struct rmp_region r[5];
+	work_func_t tell;
+	u64 generation;
+	bool wrong;
 	u32 i;
 
+	rmp_keycache_init(&kc, rregion_released, NULL);
 	ask_open(test, peer, "s");
-	for (i = 0; i < 3; i++) {
+	ask_open(test, peer, "t");
+	generation = s->generation;
+	for (i = 0; i < 5; i++)
 		region_make(&r[i], i + 1, 1);
+	work = &peer->session->changed_work;
+	tell = work->func;
+	work->func = nothing_told;
+	for (i = 3; i > 0; i--)
 		KUNIT_ASSERT_EQ(test, insert_at(s, &r[i], (u64)i << 30), 0);
-	}
+	KUNIT_ASSERT_EQ(test, insert_at(other, &r[4], 5), 0);
 	world_settle(test);
-	for (i = 0; was_sent(RMP_MSG_KEYS_CHANGED, &msg); i++)
-		KUNIT_EXPECT_EQ(test, msg.segment.segment, s->id);
-	KUNIT_EXPECT_GE(test, i, 1);
-	KUNIT_EXPECT_LE(test, i, 3);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	/* They may be there, but are not counted before they were told. */
+	keys = ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_EQ(test, keys.generation, generation);
+	KUNIT_EXPECT_GT(test, s->generation, generation);
+	work->func = tell;
+	queue_work(rmp_wq, work);
+	world_settle(test);
+	keys = ask_page(test, peer, s->id, &from, &kc, &wrong);
+	KUNIT_EXPECT_EQ(test, keys.generation, s->generation);
+	/* In order of the segments. */
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment.segment, s->id);
 	KUNIT_EXPECT_EQ(test, msg.segment.generation, s->generation);
+	expect_range(test, &msg, r[1].offset, r[3].offset + r[3].length - 1);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	KUNIT_EXPECT_EQ(test, msg.segment.segment, other->id);
+	expect_range(test, &msg, 5, 5 + r[4].length - 1);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+
+	KUNIT_ASSERT_EQ(test, insert_at(s, &r[0], 0), 0);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, r[0].length - 1);
+	rmp_segment_changed(s, NULL);
+	world_settle(test);
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	ask_close(test, peer, other->id);
+	unpublish(other);
+
 	rmp_segments_changed();
 	world_settle(test);
-	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
 	/* Not to one who has closed it. */
 	ask_close(test, peer, s->id);
 	rmp_segments_changed();
 	world_settle(test);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	rmp_keycache_destroy(&kc);
 	unpublish(s);
 }
 
@@ -520,7 +663,8 @@ static void test_rights(struct kunit *test)
 	/* More is told to who knows it; less as well. */
 	forget_sent();
 	KUNIT_EXPECT_NULL(test, allow(test, s, NULL, 0));
-	KUNIT_EXPECT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, NULL));
+	KUNIT_ASSERT_TRUE(test, was_sent(RMP_MSG_KEYS_CHANGED, &msg));
+	expect_range(test, &msg, 0, U64_MAX);
 	ask_page(test, peer, s->id, &from, &kc, &wrong);
 	KUNIT_EXPECT_FALSE(test, wrong);
 	KUNIT_EXPECT_EQ(test, rr->access, CAN_GET | CAN_PUT);
@@ -662,6 +806,7 @@ static struct kunit_case export_cases[] = {
 	KUNIT_CASE(test_offsets),
 	KUNIT_CASE(test_pages),
 	KUNIT_CASE(test_group),
+	KUNIT_CASE(test_range),
 	KUNIT_CASE(test_bare),
 	KUNIT_CASE(test_stale),
 	KUNIT_CASE(test_changed),

@@ -469,7 +469,7 @@ void rmp_segments_changed(void)
 {
 }
 
-void rmp_segment_changed(struct rmp_segment *segment)
+void rmp_segment_changed(struct rmp_segment *segment, const struct rmp_region *region)
 {
 	world.changed++;
 }

@@ -28,13 +28,18 @@ static u32 key_of(u64 region, u32 device)
 	return (u32)region << 8 | device;
 }
 
+/* Of the last KEYS. */
+static u64 said_generation;
+
 /* Regions @first to @last, number n at n times PIECE, reached through device 5.
  * Unless @more, these are all.
  */
 static int say_keys(struct kunit *test, struct rmp_peer *peer, u32 segment,
 		    u64 first, u64 last, bool more)
 {
-	struct rmp_msg_keys keys = { .segment = segment, .last = !more };
+	struct rmp_msg_keys keys = {
+		.segment = segment, .last = !more, .generation = ++said_generation,
+	};
 	void *buf = kzalloc(RMP_WIRE_MSG_MAX, GFP_KERNEL);
 	struct rmp_keys_writer w;
 	int ret;
@@ -80,13 +85,20 @@ static int say_revoke(struct kunit *test, struct rmp_peer *peer, u32 id,
 	return say_taken(test, peer, RMP_MSG_REVOKE, id, segment, region);
 }
 
-static int say_changed(struct kunit *test, struct rmp_peer *peer, u32 segment)
+static int say_changed_between(struct kunit *test, struct rmp_peer *peer, u32 segment,
+			       u64 from, u64 to)
 {
 	struct rmp_msg msg = {
-		.type = RMP_MSG_KEYS_CHANGED, .segment.segment = segment,
+		.type = RMP_MSG_KEYS_CHANGED,
+		.segment = { .segment = segment, .range = { from, to } },
 	};
 
 	return say(test, peer, &msg);
+}
+
+static int say_changed(struct kunit *test, struct rmp_peer *peer, u32 segment)
+{
+	return say_changed_between(test, peer, segment, 0, U64_MAX);
 }
 
 /* ------------------------------------------------------------- and is asked */
@@ -120,6 +132,24 @@ static struct rmp_msg_keys_get asked_keys(struct kunit *test)
 	return msg.keys_get;
 }
 
+/* Keys of that range and nothing else are asked for, from the start of it. */
+static void expect_asked(struct kunit *test, u64 from, u64 to)
+{
+	struct rmp_msg_keys_get asked = asked_keys(test);
+
+	KUNIT_EXPECT_EQ(test, asked.segment, 7);
+	KUNIT_EXPECT_EQ(test, asked.from.region, from);
+	KUNIT_EXPECT_EQ(test, asked.from.device, 0);
+	KUNIT_EXPECT_EQ(test, asked.from.chunk, 0);
+	KUNIT_EXPECT_EQ(test, asked.to, to);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+}
+
+static void expect_asked_all(struct kunit *test)
+{
+	expect_asked(test, 0, U64_MAX);
+}
+
 /* Opened, with regions 1 to @last; id 7 there. Give back with rmp_rseg_put(). */
 static struct rmp_rseg *open_segment(struct kunit *test, struct rmp_peer *peer,
 				     const char *name, u64 last)
@@ -128,7 +158,7 @@ static struct rmp_rseg *open_segment(struct kunit *test, struct rmp_peer *peer,
 
 	ask_open(test, &c, name);
 	say_info(test, peer, asked_for(test, name), 0, 7);
-	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	expect_asked_all(test);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, last, false), 0);
 	KUNIT_ASSERT_EQ(test, caller_end(test, &c), 0);
 	return c.rseg;
@@ -393,6 +423,221 @@ static void test_replaced_in_a_walk(struct kunit *test)
 	rmp_rseg_put(c.rseg);
 }
 
+/* What changed between two offsets is asked for there, page by page; the rest is neither
+ * asked for nor touched. What the peer tells beside that is taken, but it cannot go on there.
+ */
+static void test_range(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg_keys_get asked;
+	struct rmp_rregion *rr[2];
+	struct rmp_rseg *rseg;
+
+	go_ready(test, peer, 1);
+	rseg = open_segment(test, peer, "s", 5);
+	rr[0] = rmp_rseg_find(rseg, 5 * PIECE, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr[0]));
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 6 * PIECE, 8 * PIECE - 1), 0);
+	expect_asked(test, 6 * PIECE, 8 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 6, 6, true), 0);
+	asked = asked_keys(test);
+	KUNIT_EXPECT_EQ(test, asked.from.region, 6 * PIECE);
+	KUNIT_EXPECT_EQ(test, asked.to, 8 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 7, 7, false), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	expect_found(test, rseg, 1);
+	expect_found(test, rseg, 6);
+	expect_found(test, rseg, 7);
+	rr[1] = rmp_rseg_find(rseg, 5 * PIECE, 1, 0);
+	KUNIT_EXPECT_PTR_EQ(test, rr[0], rr[1]);
+	KUNIT_EXPECT_FALSE(test, rr[0]->revoked);
+	rmp_rregion_put(rr[0]);
+	rmp_rregion_put(rr[1]);
+
+	/* To the last offset of all, where nothing is. */
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, U64_MAX, U64_MAX), 0);
+	expect_asked(test, U64_MAX, U64_MAX);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 8 * PIECE, 9 * PIECE - 1), 0);
+	expect_asked(test, 8 * PIECE, 9 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 7, 10, false), 0);
+	expect_found(test, rseg, 10);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 0, PIECE), 0);
+	expect_asked(test, 0, PIECE);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 2, true), -EBADMSG);
+	KUNIT_EXPECT_NULL(test, peer->session);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	rmp_rseg_put(rseg);
+}
+
+static u64 shown_generation(struct rmp_rseg *rseg)
+{
+	u64 at = 0, size, generation;
+	u32 total;
+
+	rmp_rseg_list(rseg, &at, 0, NULL, 0, &total, &size, &generation);
+	return generation;
+}
+
+/* What comes while a range is walked is walked then, in one go; and all of it when a device
+ * comes, or one goes of which keys may be half told.
+ */
+static void test_range_in_a_walk(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rseg *rseg;
+	u64 generation;
+
+	go_ready(test, peer, 2);
+	rseg = open_segment(test, peer, "s", 5);
+	generation = said_generation;
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 6 * PIECE, 7 * PIECE - 1), 0);
+	expect_asked(test, 6 * PIECE, 7 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 9 * PIECE, 10 * PIECE - 1), 0);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 8 * PIECE, 9 * PIECE - 1), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 6, 6, false), 0);
+	expect_found(test, rseg, 6);
+	/* What it counts was told, and is not here yet. */
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation);
+	expect_asked(test, 8 * PIECE, 10 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 8, 9, false), 0);
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 2);
+	expect_found(test, rseg, 9);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);
+	expect_asked(test, PIECE, PIECE);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 1, false), 0);
+	expect_asked_all(test);
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);
+	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 9, false), 0);
+	expect_asked_all(test);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 9, false), 0);
+	/* And nothing of that is left. */
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);
+	expect_asked(test, PIECE, PIECE);
+	rmp_rseg_put(rseg);
+}
+
+/* A walk that is begun anew is so where its range begins. */
+static void test_replaced_in_a_range(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_msg_keys_get asked;
+	struct rmp_rregion *rr;
+	struct rmp_rseg *rseg;
+
+	go_ready(test, peer, 1);
+	rseg = open_segment(test, peer, "s", 0);
+	/* It began before that. */
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, 2 * PIECE - 1), 0);
+	expect_asked(test, PIECE, 2 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_half(test, peer, 1, 5, 0, 1, false), 0);
+	asked = asked_keys(test);
+	KUNIT_EXPECT_EQ(test, asked.from.region, 0);
+	KUNIT_EXPECT_EQ(test, asked.from.chunk, 1);
+	KUNIT_EXPECT_EQ(test, asked.to, 2 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_revoke(test, peer, 1, 7, 1), 0);
+	KUNIT_EXPECT_EQ(test, say_half(test, peer, 2, 5, 1, 1, true), 0);
+	KUNIT_ASSERT_NOT_NULL(test, peer->session);
+	expect_asked(test, PIECE, 2 * PIECE - 1);
+	KUNIT_EXPECT_EQ(test, say_half(test, peer, 2, 5, 0, 2, true), 0);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	rr = rmp_rseg_find(rseg, 0, 2 * PIECE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(rr));
+	KUNIT_EXPECT_EQ(test, rr->id, 2);
+	rmp_rregion_put(rr);
+	rmp_rseg_put(rseg);
+	check_peer(test, peer);
+}
+
+/* Who looks for a region and waits for it. */
+struct finder {
+	struct caller c;
+	u64 offset, length;
+	u64 id;
+};
+
+static int call_find(struct caller *c)
+{
+	struct finder *f = container_of(c, struct finder, c);
+	struct rmp_rregion *rr;
+
+	rr = rmp_rseg_find_wait(c->rseg, f->offset, f->length, 0, c->timeout);
+	if (IS_ERR(rr))
+		return PTR_ERR(rr);
+	f->id = rr->id;
+	rmp_rregion_put(rr);
+	return 0;
+}
+
+static void find_start(struct kunit *test, struct finder *f, struct rmp_rseg *rseg,
+		       u64 offset, u64 length)
+{
+	memset(f, 0, sizeof(*f));
+	f->c.call = call_find;
+	f->c.rseg = rseg;
+	f->c.timeout = MS(20000);
+	f->offset = offset;
+	f->length = length;
+	caller_start(test, &f->c);
+	until(test, wq_has_sleeper(&rseg->wait));
+}
+
+/* Who finds no region at an offset asks about that one, and waits for that walk: not for one
+ * that was under way, nor for those that come after it.
+ */
+static void test_find(struct kunit *test)
+{
+	struct rmp_peer *peer = peer_make(test, "b", 1);
+	struct rmp_rseg *rseg;
+	struct finder f;
+
+	go_ready(test, peer, 1);
+	rseg = open_segment(test, peer, "s", 5);
+	find_start(test, &f, rseg, 6 * PIECE + 7, PIECE - 7);
+	expect_asked(test, 6 * PIECE + 7, 6 * PIECE + 7);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 6, 6, false), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &f.c), 0);
+	KUNIT_EXPECT_EQ(test, f.id, 6);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);
+	expect_asked(test, PIECE, PIECE);
+	find_start(test, &f, rseg, 7 * PIECE, 1);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 1, false), 0);
+	expect_asked(test, 7 * PIECE, 7 * PIECE);
+	/* It looked more than once that this is not what it waits for. */
+	msleep(50);
+	KUNIT_EXPECT_TRUE(test, caller_waits(&f.c));
+	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 2 * PIECE, 2 * PIECE), 0);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 7, 7, false), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &f.c), 0);
+	KUNIT_EXPECT_EQ(test, f.id, 7);
+	expect_asked(test, 2 * PIECE, 2 * PIECE);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 2, 2, false), 0);
+
+	/* Nothing, at the end of a region or at the start of all. */
+	find_start(test, &f, rseg, 9 * PIECE, 0);
+	expect_asked(test, 9 * PIECE - 1, 9 * PIECE);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 8, 8, false), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &f.c), 0);
+	KUNIT_EXPECT_EQ(test, f.id, 8);
+	find_start(test, &f, rseg, 0, 0);
+	expect_asked(test, 0, 0);
+	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, caller_end(test, &f.c), -ENXIO);
+	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
+	rmp_rseg_put(rseg);
+	check_peer(test, peer);
+}
+
 /* A peer whose answers never fit is not asked for ever. */
 static void test_walks_without_end(struct kunit *test)
 {
@@ -536,7 +781,7 @@ static void test_remote_device_goes(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
 	/* And back: it had no link. The peer has nothing to tell by itself. */
 	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 1), 0);
-	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	expect_asked_all(test);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 1, false), 0);
 	KUNIT_EXPECT_NE(test, rmp_rregion_remote(rr, 5, 0, &iova, &rkey), 0);
 	/* The same ones once more are nothing new. */
@@ -629,17 +874,18 @@ static void test_rekey(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(next));
 	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(next, 5, 0, &iova, &rkey), 0);
 	rmp_rregion_put(next);
-	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	expect_asked(test, 2 * PIECE, 3 * PIECE - 1);
 	kicks = atomic_read(&world.kicks);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&world.kicks), kicks);
 	expect_found(test, rseg, 2);
-	/* Further ones in the walk made for another. */
-	KUNIT_EXPECT_EQ(test, asked_keys(test).segment, 7);
+	/* Further ones in the walk made for another: nobody knows where that is. */
+	expect_asked_all(test);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
 
 	forget_sent();
 	KUNIT_EXPECT_EQ(test, say_taken(test, peer, RMP_MSG_REKEY, 53, 7, 3), 0);
+	expect_asked(test, 3 * PIECE, 4 * PIECE - 1);
 	KUNIT_EXPECT_FALSE(test, held->revoked);
 	KUNIT_ASSERT_NOT_NULL(test, held->next);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 5, false), 0);
@@ -736,6 +982,10 @@ static struct kunit_case rsegment_cases[] = {
 	KUNIT_CASE(test_keys_fail_alone),
 	KUNIT_CASE(test_pages),
 	KUNIT_CASE(test_replaced_in_a_walk),
+	KUNIT_CASE(test_range),
+	KUNIT_CASE(test_range_in_a_walk),
+	KUNIT_CASE(test_replaced_in_a_range),
+	KUNIT_CASE(test_find),
 	KUNIT_CASE(test_walks_without_end),
 	KUNIT_CASE(test_device_goes_in_a_walk),
 	KUNIT_CASE(test_session_again),

@@ -44,6 +44,19 @@ static struct rmp_wire_cursor random_cursor(void)
 	};
 }
 
+static struct rmp_wire_range random_range(void)
+{
+	struct rmp_wire_range range = RMP_RANGE_NONE;
+	u32 nr = 1 + below(3);
+
+	while (nr--) {
+		u64 at = next_random();
+
+		rmp_range_add(&range, at, at);
+	}
+	return range;
+}
+
 /* A well-formed message of any type but KEYS. */
 static void random_msg(struct rmp_msg *msg, u8 type)
 {
@@ -121,6 +134,7 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 		msg->segment_info.size = next_random();
 		break;
 	case RMP_MSG_KEYS_CHANGED:
+		msg->segment.range = random_range();
 		msg->segment.generation = next_random();
 		msg->segment.segment = (u32)next_random() | 1;
 		break;
@@ -131,6 +145,7 @@ static void random_msg(struct rmp_msg *msg, u8 type)
 		msg->keys_get.segment = (u32)next_random() | 1;
 		if (below(2))
 			msg->keys_get.from = random_cursor();
+		msg->keys_get.to = below(2) ? ~0ULL : msg->keys_get.from.region;
 		break;
 	case RMP_MSG_REVOKE:
 	case RMP_MSG_REVOKE_ACK:
@@ -467,18 +482,23 @@ static void test_small_layouts(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 4);
 	ASSERT_AT(test, buf, 16, 4, 0xabcd);
 	msg.type = RMP_MSG_KEYS_CHANGED;
-	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 12);
+	msg.segment.range = (struct rmp_wire_range){ 0x10, ~0ULL };
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 28);
 	ASSERT_AT(test, buf, 16, 4, 0xabcd);
 	ASSERT_AT(test, buf, 20, 8, 9);
+	ASSERT_AT(test, buf, 28, 8, 0x10);
+	ASSERT_AT(test, buf, 36, 8, 0xffffffffffffffff);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_KEYS_GET;
 	msg.keys_get.segment = 8;
 	msg.keys_get.from = (struct rmp_wire_cursor){ 7, 6, 5 };
-	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 20);
+	msg.keys_get.to = 7;
+	KUNIT_ASSERT_EQ(test, rmp_wire_encode(buf, sizeof(buf), &msg), HEADER + 28);
 	ASSERT_AT(test, buf, 16, 4, 8);
 	ASSERT_AT(test, buf, 20, 8, 7);
 	ASSERT_AT(test, buf, 28, 8, 0x0000000500000006);
+	ASSERT_AT(test, buf, 36, 8, 7);
 
 	memset(&msg, 0, sizeof(msg));
 	msg.type = RMP_MSG_REVOKE;
@@ -734,6 +754,8 @@ static void test_encode_refused(struct kunit *test)
 	BAD(RMP_MSG_KEYS_GET, keys_get.from.device, 32);
 	BAD(RMP_MSG_KEYS_GET, keys_get.from.chunk, 0x80000000);
 	BAD(RMP_MSG_KEYS_CHANGED, segment.segment, 0);
+	BAD(RMP_MSG_KEYS_CHANGED, segment.range, ((struct rmp_wire_range){ 2, 1 }));
+	BAD(RMP_MSG_KEYS_CHANGED, segment.range, RMP_RANGE_NONE);
 	BAD(RMP_MSG_SEGMENT_CLOSE, segment.segment, 0);
 	BAD(RMP_MSG_REVOKE, revoke.segment, 0);
 	BAD(RMP_MSG_REVOKE_ACK, revoke.segment, 0);
@@ -852,6 +874,58 @@ static void test_decode_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, msg.type, 255);
 	KUNIT_ASSERT_EQ(test, msg.seq, 5);
 	KUNIT_ASSERT_EQ(test, msg.credits, 6);
+}
+
+/* Ranges, as they grow and as they are told: to the last offset of all, but never none. */
+static void test_ranges(struct kunit *test)
+{
+	/* Where the first and the last offset are in the message. */
+	static const struct {
+		u8 type, from, to;
+	} told[] = {
+		{ RMP_MSG_KEYS_CHANGED, 28, 36 },
+		{ RMP_MSG_KEYS_GET, 20, 36 },
+	};
+	struct rmp_wire_range range = RMP_RANGE_NONE;
+	static u8 buf[RMP_WIRE_MSG_MAX];
+	struct rmp_msg msg;
+	size_t i, len;
+
+	KUNIT_ASSERT_FALSE(test, rmp_range_any(&range));
+	rmp_range_add(&range, 7, 7);
+	KUNIT_ASSERT_TRUE(test, rmp_range_any(&range));
+	rmp_range_add(&range, 20, 29);
+	rmp_range_add(&range, 21, 22);
+	KUNIT_ASSERT_EQ(test, range.from, 7);
+	KUNIT_ASSERT_EQ(test, range.to, 29);
+	rmp_range_add(&range, 0, ~0ULL);
+	KUNIT_ASSERT_EQ(test, range.from, RMP_RANGE_ALL.from);
+	KUNIT_ASSERT_EQ(test, range.to, RMP_RANGE_ALL.to);
+	range = RMP_RANGE_NONE;
+	rmp_range_add(&range, ~0ULL, ~0ULL);
+	KUNIT_ASSERT_TRUE(test, rmp_range_any(&range));
+	range = RMP_RANGE_NONE;
+	rmp_range_add(&range, 0, 0);
+	KUNIT_ASSERT_TRUE(test, rmp_range_any(&range));
+
+	for (i = 0; i < ARRAY_SIZE(told); i++) {
+		random_msg(&msg, told[i].type);
+		len = (size_t)rmp_wire_encode(buf, sizeof(buf), &msg);
+		KUNIT_ASSERT_EQ(test, len, HEADER + 28);
+		memset(buf + told[i].from, 0xff, 8);
+		memset(buf + told[i].to, 0xff, 8);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), 0);
+		buf[told[i].to] = 0xfe;
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EBADMSG);
+		memset(buf + told[i].from, 0, 8);
+		memset(buf + told[i].to, 0, 8);
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), 0);
+		/* Numbers, not bytes: the last one counts most. */
+		buf[told[i].from] = 1;
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), -EBADMSG);
+		buf[told[i].to + 7] = 1;
+		KUNIT_ASSERT_EQ(test, decode_checked(test, buf, len), 0);
+	}
 }
 
 static void test_hostile_counts(struct kunit *test)
@@ -1032,6 +1106,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(test_encode_refused),
 	KUNIT_CASE(test_encode_room),
 	KUNIT_CASE(test_decode_refused),
+	KUNIT_CASE(test_ranges),
 	KUNIT_CASE(test_hostile_counts),
 	KUNIT_CASE(test_truncated),
 	KUNIT_CASE(test_flipped),

@@ -132,22 +132,6 @@ killed()	# PID
 	! [ -e "/proc/$1" ]
 }
 
-# How often a function of the module was called, where the kernel can tell.
-trace=/sys/kernel/tracing
-count_calls()	# FUNCTION
-{
-	[ -e $trace/kprobe_events ] || mount -t tracefs nodev $trace 2>/dev/null
-	echo "p:rmp_calls rmpool:$1" >>$trace/kprobe_events &&
-		echo 1 >$trace/events/kprobes/rmp_calls/enable
-} 2>/dev/null
-
-calls_counted()
-{
-	awk '$1 == "rmp_calls" { print $2 }' $trace/kprobe_profile
-	echo 0 >$trace/events/kprobes/rmp_calls/enable
-	echo "-:rmp_calls" >>$trace/kprobe_events
-}
-
 pins=$(pinned_pages)
 host
 barrier served

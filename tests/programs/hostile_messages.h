@@ -42,6 +42,14 @@ static inline void put64(uint8_t *at, uint64_t v)
 	memcpy(at, &v, sizeof(v));
 }
 
+/* The last offset of a range that begins with @begin. */
+static inline void put_to(struct random *r, uint8_t *at, uint64_t begin)
+{
+	uint64_t to = chance(r, 50) ? begin + below(r, 1 << 22) : UINT64_MAX;
+
+	put64(at, to < begin ? UINT64_MAX : to);
+}
+
 static inline uint32_t small(struct random *r)
 {
 	return chance(r, 50) ? their_segment : 1 + below(r, 4);
@@ -135,6 +143,7 @@ static inline size_t make_devices(struct random *r, const struct link *l, uint8_
 static inline size_t make_body(struct random *r, const struct link *l, uint8_t type, uint8_t *body)
 {
 	static const char *const names[] = { "mem", "none", "mem.1", "-" };
+	uint64_t begin = 0;
 
 	memset(body, 0, 256);
 	switch (type) {
@@ -193,17 +202,22 @@ static inline size_t make_body(struct random *r, const struct link *l, uint8_t t
 	case KEYS_GET:
 		put32(body, small(r));
 		if (chance(r, 50)) {
-			put64(body + 4, number(r));
+			begin = number(r);
+			put64(body + 4, begin);
 			put32(body + 12, below(r, 32));
 			put32(body + 16, (uint32_t)number(r) & INT32_MAX);
 		}
-		return 20;
+		put_to(r, body + 20, begin);
+		return 28;
 	case KEYS:
 		return make_keys(r, body);
 	case KEYS_CHANGED:
 		put32(body, small(r));
 		put64(body + 4, any(r));
-		return 12;
+		begin = chance(r, 50) ? number(r) : (uint64_t)below(r, 4) << 20;
+		put64(body + 12, begin);
+		put_to(r, body + 20, begin);
+		return 28;
 	case REVOKE:
 	case REVOKE_ACK:
 		put32(body, below(r, 10));

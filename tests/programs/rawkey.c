@@ -293,8 +293,9 @@ static void get_key(struct player *p, const char *segment, struct key *key)
 	do {
 		p->changed = false;
 		memset(body, 0, 20);
+		memset(body + 20, 0xff, 8);
 		put32(body, id);
-		if (!send_message(&p->control, KEYS_GET, 20) || !hear(p, KEYS, message)) {
+		if (!send_message(&p->control, KEYS_GET, 28) || !hear(p, KEYS, message)) {
 			say("no answer");
 			return;
 		}

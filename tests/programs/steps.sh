@@ -163,3 +163,19 @@ queue_pairs_at_most()	# NUMBER
 {
 	[ "$(queue_pairs)" -le "$1" ]
 }
+
+# How often a function of the module was called, where the kernel can tell.
+STEPS_TRACE=/sys/kernel/tracing
+count_calls()	# FUNCTION
+{
+	[ -e $STEPS_TRACE/kprobe_events ] || mount -t tracefs nodev $STEPS_TRACE 2>/dev/null
+	echo "p:rmp_calls rmpool:$1" >>$STEPS_TRACE/kprobe_events &&
+		echo 1 >$STEPS_TRACE/events/kprobes/rmp_calls/enable
+} 2>/dev/null
+
+calls_counted()
+{
+	awk '$1 == "rmp_calls" { print $2 }' $STEPS_TRACE/kprobe_profile
+	echo 0 >$STEPS_TRACE/events/kprobes/rmp_calls/enable
+	echo "-:rmp_calls" >>$STEPS_TRACE/kprobe_events
+}
