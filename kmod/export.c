@@ -37,8 +37,6 @@ struct rmp_export {
 	struct rmp_session *session;
 	/* Under the session's export_lock: */
 	struct rmp_wire_range changed;	/* since it was told */
-	u64 generation;			/* with the last change there */
-	u64 told;			/* all changes up to this one are told */
 	bool withdrawn;
 };
 
@@ -73,7 +71,6 @@ void rmp_export_changed(struct rmp_subscriber *sub, u64 from, u64 to)
 
 	mutex_lock(&s->export_lock);
 	rmp_range_add(&ex->changed, from, to);
-	ex->generation = sub->segment->generation;
 	mutex_unlock(&s->export_lock);
 	queue_work(rmp_wq, &s->changed_work);
 }
@@ -101,10 +98,10 @@ static void export_changed_work(struct work_struct *work)
 			continue;
 		}
 		msg->segment.segment = id;
-		msg->segment.generation = ex->generation;
+		msg->segment.generation =
+			READ_ONCE(ex->sub.segment->generation);
 		msg->segment.range = ex->changed;
 		ex->changed = RMP_RANGE_NONE;
-		ex->told = ex->generation;
 		rmp_session_send(s, msg);
 	}
 	mutex_unlock(&s->export_lock);
@@ -213,19 +210,14 @@ static int export_add(struct rmp_session *s, const char *name,
 	return ret;
 }
 
-/* The peer asks for all keys from now on, if the export is there still. seg->lock held. */
-static bool export_begin(struct rmp_session *s, const struct rmp_segment *seg)
+static bool export_there(struct rmp_session *s, u32 segment)
 {
-	struct rmp_export *ex;
+	bool there;
 
 	mutex_lock(&s->export_lock);
-	ex = xa_load(&s->exports, seg->id);
-	if (ex) {
-		ex->generation = seg->generation;
-		ex->told = seg->generation;
-	}
+	there = xa_load(&s->exports, segment);
 	mutex_unlock(&s->export_lock);
-	return ex;
+	return there;
 }
 
 static int export_open(struct rmp_session *s,
@@ -256,7 +248,7 @@ static int export_open(struct rmp_session *s,
 			/* Perhaps before the export was on the list. */
 			queue_work(rmp_wq, &s->changed_work);
 			ret = -ENOENT;
-		} else if (!export_begin(s, seg)) {
+		} else if (!export_there(s, seg->id)) {
 			/* Withdrawn since, and the peer did not know of it yet. */
 			ret = -EACCES;
 		}
@@ -369,6 +361,7 @@ static void keys_write(struct rmp_keys_writer *w, struct rmp_segment *seg,
 	struct rmp_region *region;
 
 	keys->last = 1;
+	keys->generation = seg->generation;
 	mt_for_each(&seg->regions, region, index, m->to) {
 		if (region->offset != m->from.region) {
 			at.device = 0;
@@ -403,7 +396,6 @@ static int export_keys(struct rmp_session *s, const struct rmp_msg_keys_get *m)
 	if (ex) {
 		seg = ex->sub.segment;
 		kref_get(&seg->ref);
-		keys.generation = ex->told;
 	}
 	mutex_unlock(&s->export_lock);
 

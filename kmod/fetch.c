@@ -186,9 +186,7 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 			rseg_send_get(s, rseg, &m->next);
 	} else if (!ret) {
 		rseg->walks = 0;
-		/* What that counts was all told before, but what is told is not all here yet. */
-		if (!rmp_range_any(&rseg->todo))
-			rseg->generation = m->generation;
+		rseg->generation = m->generation;
 		/* Both before those are woken who wait for it. */
 		WRITE_ONCE(rseg->over, rseg->over + 1);
 		ret = rseg_go_on(s, rseg);
