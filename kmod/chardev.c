@@ -329,10 +329,10 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 {
 	struct rmpool_segment_list *list = arg;
 	struct rmpool_region_desc __user *to = u64_to_user_ptr(list->regions);
-	u32 room = list->nr, n, done = 0, first = list->first;
+	u32 room = list->nr, n, done = 0, first = list->first, total;
 	struct rmpool_region_desc *desc;
 	struct rmp_rseg *rseg;
-	u64 size, at = 0;
+	u64 size, generation, at = 0;
 	int ret = 0;
 
 	list->nr = 0;
@@ -353,7 +353,12 @@ static int ioc_segment_list(struct rmp_file *file, void *arg)
 	do {
 		n = rmp_rseg_list(rseg, &at, first, desc,
 				  min_t(u32, room - done, RMP_LIST_BLOCK),
-				  &list->total, &size, &list->generation);
+				  &total, &size, &generation);
+		/* Others since: the caller sees that when it asks for the rest. */
+		if (done && generation != list->generation)
+			break;
+		list->total = total;
+		list->generation = generation;
 		/* The next block goes on from @at. */
 		first = 0;
 		if (copy_to_user(to + done, desc, n * sizeof(*desc))) {

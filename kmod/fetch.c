@@ -62,7 +62,8 @@ static int rseg_go_on(struct rmp_session *s, struct rmp_rseg *rseg)
 		rseg->todo = RMP_RANGE_NONE;
 		ret = rseg_walk(s, rseg);
 	}
-	WRITE_ONCE(rseg->fetching, any && !ret);
+	/* Pairs with rseg_walked(), as @over does: comes after what a walk brought. */
+	smp_store_release(&rseg->fetching, any && !ret);
 	return ret;
 }
 
@@ -186,9 +187,8 @@ static int rseg_keys(struct rmp_session *s, const struct rmp_msg_keys *m,
 			rseg_send_get(s, rseg, &m->next);
 	} else if (!ret) {
 		rseg->walks = 0;
-		rseg->generation = m->generation;
 		/* Both before those are woken who wait for it. */
-		WRITE_ONCE(rseg->over, rseg->over + 1);
+		smp_store_release(&rseg->over, rseg->over + 1);
 		ret = rseg_go_on(s, rseg);
 		rmp_rseg_set(rseg, RSEG_READY);
 		/* Keys of another device may be the way that was missing. */

@@ -29,7 +29,6 @@ struct rmp_rseg {
 	u32 cookie;
 	u32 id;			/* at the peer, 0: not known */
 	u8 uuid[RMP_WIRE_UUID];	/* life of the peer that @id is of */
-	u64 generation;
 	bool fetching;		/* a walk is under way (READ_ONCE) */
 	bool paged;		/* not the first page of it */
 	struct rmp_wire_range walk;	/* what it is over */

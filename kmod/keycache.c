@@ -272,6 +272,7 @@ static int insert_region(struct rmp_keycache *kc, struct rmp_rregion *rr)
 		return ret == -EEXIST ? -EBADMSG : ret;
 	}
 	kc->nr_regions++;
+	kc->changes++;
 	kc->size = max(kc->size, rr->offset + rr->length);
 	return 0;
 }
@@ -291,6 +292,8 @@ int rmp_keycache_commit(struct rmp_keycache *kc)
 	}
 	if (kc->cur_keys)
 		kc->cur_keys->usable = kc->cur_keys->devices;
+	if (rr->stale != kc->cur_stale || rr->access != kc->cur_access)
+		kc->changes++;
 	/* Before the keys go: who finds none knows why. */
 	if (kc->cur_stale)
 		WRITE_ONCE(rr->stale, true);
@@ -335,6 +338,7 @@ static void take_out(struct rmp_keycache *kc, struct rmp_rregion *rr)
 	mtree_store_range(&kc->tree, rr->offset, rr->offset + rr->length - 1,
 			  NULL, GFP_KERNEL | __GFP_NOFAIL);
 	kc->nr_regions--;
+	kc->changes++;
 	kc->nr_keys -= nr_keys(rr, keys_of(rr));
 }
 

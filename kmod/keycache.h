@@ -82,6 +82,7 @@ struct rmp_rregion {
  * @nr_regions: how many
  * @nr_keys: held by them, at most RMP_KEYS_MAX
  * @size: end of the last region
+ * @changes: of what rmp_keycache_list() tells, so far
  * @released: given to each region
  * @owner: given to each region
  * @cur: region whose runs are coming in, or NULL
@@ -97,6 +98,7 @@ struct rmp_keycache {
 	u32 nr_regions;
 	u64 nr_keys;
 	u64 size;
+	u64 changes;
 	void (*released)(struct rmp_rregion *rr);
 	void *owner;
 	/* the rest belongs to keycache.c */

@@ -314,7 +314,9 @@ struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 /* So many walks are over, or there is none under way. */
 static bool rseg_walked(struct rmp_rseg *rseg, u32 over)
 {
-	return !READ_ONCE(rseg->fetching) || (s32)(READ_ONCE(rseg->over) - over) >= 0;
+	/* Pair with fetch.c: what the walk brought is found then. */
+	return !smp_load_acquire(&rseg->fetching) ||
+	       (s32)(smp_load_acquire(&rseg->over) - over) >= 0;
 }
 
 /* Asks the peer for keys between two offsets that it may have told us of too late. */
@@ -391,7 +393,7 @@ u32 rmp_rseg_list(struct rmp_rseg *rseg, u64 *at, u32 first,
 	nr = rmp_keycache_list(&rseg->keys, at, first, desc, nr);
 	*total = rseg->keys.nr_regions;
 	*size = rseg->keys.size;
-	*generation = rseg->generation;
+	*generation = rseg->keys.changes;
 	mutex_unlock(&rseg->peer->rseg_lock);
 	return nr;
 }

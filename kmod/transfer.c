@@ -26,6 +26,7 @@
 #include "cancel.h"
 #include "flow.h"
 #include "ring.h"
+#include "segment.h"
 #include "staging.h"
 
 static unsigned int rmp_request_timeout = 30000;
@@ -334,6 +335,9 @@ static s32 reach_local(struct rmp_submission *sub, const struct rmp_request *req
 	up_read(&sub->file->handles);
 	submission_flush(sub);
 	err = rmp_region_reach(req->region, req->flow->group, &error);
+	/* Peers of the group may have been told that it has no keys. */
+	if (!err && req->region->segment)
+		rmp_segment_changed(req->region->segment, req->region);
 	down_read(&sub->file->handles);
 	if (err == -EINTR) {
 		sub->interrupted = true;

@@ -465,6 +465,15 @@ static void test_range(struct kunit *test)
 	rmp_rseg_put(rseg);
 }
 
+static u64 shown_generation(struct rmp_rseg *rseg)
+{
+	u64 at = 0, size, generation;
+	u32 total;
+
+	rmp_rseg_list(rseg, &at, 0, NULL, 0, &total, &size, &generation);
+	return generation;
+}
+
 /* What comes while a range is walked is walked then, in one go; and all of it when a device
  * comes, or one goes of which keys may be half told.
  */
@@ -472,9 +481,11 @@ static void test_range_in_a_walk(struct kunit *test)
 {
 	struct rmp_peer *peer = peer_make(test, "b", 1);
 	struct rmp_rseg *rseg;
+	u64 generation;
 
 	go_ready(test, peer, 2);
 	rseg = open_segment(test, peer, "s", 5);
+	generation = shown_generation(rseg);
 	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 6 * PIECE, 7 * PIECE - 1), 0);
 	expect_asked(test, 6 * PIECE, 7 * PIECE - 1);
 	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, 9 * PIECE, 10 * PIECE - 1), 0);
@@ -482,9 +493,11 @@ static void test_range_in_a_walk(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 6, 6, false), 0);
 	expect_found(test, rseg, 6);
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 1);
 	expect_asked(test, 8 * PIECE, 10 * PIECE - 1);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 8, 9, false), 0);
 	expect_found(test, rseg, 9);
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 3);
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
 
 	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);
@@ -496,7 +509,12 @@ static void test_range_in_a_walk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, say_devices(test, peer, 2), 0);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 9, false), 0);
 	expect_asked_all(test);
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 4);
 	KUNIT_EXPECT_EQ(test, say_keys(test, peer, 7, 1, 9, false), 0);
+	/* Nothing is different that a program sees. */
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 4);
+	KUNIT_EXPECT_EQ(test, say_revoke(test, peer, 1, 7, 9), 0);
+	KUNIT_EXPECT_EQ(test, shown_generation(rseg), generation + 5);
 	/* And nothing of that is left. */
 	KUNIT_EXPECT_FALSE(test, was_sent(RMP_MSG_KEYS_GET, NULL));
 	KUNIT_EXPECT_EQ(test, say_changed_between(test, peer, 7, PIECE, PIECE), 0);

@@ -192,7 +192,7 @@ int rmpool_unregister_many(struct rmpool *pool, const uint32_t *regions, uint32_
 /* What rmpool_segment_open() found; reserved is for growth. */
 struct rmpool_segment_info {
 	uint64_t size;		/* end of the last region */
-	uint64_t generation;	/* counts changes of the regions */
+	uint64_t generation;	/* counts changes of the regions, as they come to be known here */
 	uint32_t nr_regions;
 	uint32_t reserved[11];
 };

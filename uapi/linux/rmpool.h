@@ -442,7 +442,8 @@ struct rmpool_region_del_many {
  * @nr_regions: out: regions it has now
  * @reserved: zero
  * @size: out: end of its last region, in bytes
- * @generation: out: counts changes of its regions
+ * @generation: out: counts changes of its regions, as this node learns of them; another
+ *	number for the same handle: SEGMENT_LIST tells something else
  * @error: out
  *
  * Errors: EINVAL, ENOENT (peer or segment unknown), ETIMEDOUT, ECONNREFUSED,
@@ -490,7 +491,8 @@ struct rmpool_region_desc {
  * @flags: zero
  * @regions: address of an array of &struct rmpool_region_desc
  * @first: how many regions to skip
- * @nr: in: room in the array; out: entries written, in order of offset
+ * @nr: in: room in the array; out: entries written, in order of offset; fewer than there
+ *	is room for when the regions change meanwhile
  * @generation: out: as in &struct rmpool_segment_open
  * @total: out: regions in all
  * @reserved: zero
