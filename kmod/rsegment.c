@@ -314,9 +314,11 @@ struct rmp_rregion *rmp_rseg_find(struct rmp_rseg *rseg, u64 offset, u64 length,
 /* So many walks are over, or there is none under way. */
 static bool rseg_walked(struct rmp_rseg *rseg, u32 over)
 {
-	/* Pair with fetch.c: what the walk brought is found then. */
-	return !smp_load_acquire(&rseg->fetching) ||
-	       (s32)(smp_load_acquire(&rseg->over) - over) >= 0;
+	/* Pairs with rseg_go_on(): what the walk brought is found then. */
+	if (!smp_load_acquire(&rseg->fetching))
+		return true;
+	/* Pairs with rseg_keys(), likewise. */
+	return (s32)(smp_load_acquire(&rseg->over) - over) >= 0;
 }
 
 /* Asks the peer for keys between two offsets that it may have told us of too late. */
