@@ -287,6 +287,8 @@ static void test_no_keys(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, i, 0, &iova, &rkey),
 				0);
 	KUNIT_EXPECT_EQ(test, c->kc.nr_keys, 0);
+	/* Keys are nothing that a program sees. */
+	KUNIT_EXPECT_EQ(test, c->kc.changes, 1);
 	rmp_rregion_put(rr);
 }
 
@@ -314,6 +316,7 @@ static void test_stale(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, add_region(&c->kc, 2, 4096, 100, 1), 0);
 	KUNIT_ASSERT_EQ(test, rmp_keycache_commit(&c->kc), 0);
 	KUNIT_EXPECT_TRUE(test, rr->stale);
+	KUNIT_EXPECT_EQ(test, c->kc.changes, 3);
 	KUNIT_EXPECT_EQ(test, rr->access, REMOTE);
 	KUNIT_EXPECT_EQ(test, rmp_rregion_remote(rr, 1, 0, &iova, &rkey), 0);
 	expect_error(test, 0, 1, REMOTE, -ESTALE);
@@ -337,8 +340,11 @@ static void test_stale(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, add(&c->kc, &run, 0, 0, 0), -EBADMSG);
 	expect_found(test, 4096, 100, 2);
 
+	KUNIT_EXPECT_EQ(test, c->kc.changes, 3);
+
 	/* Until it is revoked. One that was never known otherwise is known, too. */
 	rmp_rregion_put(rmp_keycache_remove(&c->kc, 1));
+	KUNIT_EXPECT_EQ(test, c->kc.changes, 4);
 	expect_error(test, 0, 1, REMOTE, -ENXIO);
 	rmp_rregion_put(rr);
 	run = a_run(3, 0, 100);
