@@ -29,12 +29,12 @@ struct rmp_rseg {
 	u32 cookie;
 	u32 id;			/* at the peer, 0: not known */
 	u8 uuid[RMP_WIRE_UUID];	/* life of the peer that @id is of */
-	bool fetching;		/* a walk is under way (READ_ONCE) */
+	bool fetching;		/* a walk is under way (acquire/release) */
 	bool paged;		/* not the first page of it */
 	struct rmp_wire_range walk;	/* what it is over */
 	struct rmp_wire_range todo;	/* what the next one is to be over; or none */
 	u32 walks;		/* that came to nothing */
-	u32 over;		/* that came to an end (READ_ONCE) */
+	u32 over;		/* that came to an end (likewise) */
 	struct rmp_keycache keys;
 };
 
