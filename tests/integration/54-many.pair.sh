@@ -36,8 +36,8 @@ if [ "$VM" = b ]; then
 		barrier "more$i" 100
 		barrier "got$i" 100
 	done
-	# A walk over all of them for each would be that many times.
-	name="$more regions more: the peer asks less than for all of them once"
+	# A walk over all of them for each would be that many times as much.
+	name="$more regions more: the peer does not ask for all of them each time"
 	if [ -n "$counting" ]; then
 		again=$(calls_counted)
 		echo "asked $asked times for $regions regions, $again times for $more more"
