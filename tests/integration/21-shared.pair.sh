@@ -39,10 +39,8 @@ put_until_balanced()
 	done
 }
 
-# Nothing breaks here, and each transfer must get along with what it has: a machine that
-# stands still for some seconds is no peer that is gone, and no dead queue pair.
-parameter ack_timeout 19
-parameter keepalive_ms 30000
+# Nothing breaks here, and each transfer must get along with what it has.
+peers_wait_long
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 

@@ -49,10 +49,8 @@ put_both_ways()	# NAME SEED
 	barrier "$1.looked"
 }
 
-# Each transfer must get along with the queue pairs that are there: a machine that stands
-# still for some seconds is no peer that is gone, and no dead queue pair.
-parameter ack_timeout 19
-parameter keepalive_ms 30000
+# Each transfer must get along with the queue pairs that are there.
+peers_wait_long
 mtu=$(cat /sys/class/net/data0/mtu)
 if [ "$VM" = a ]; then
 	check "smaller MTU" set_mtu 1500

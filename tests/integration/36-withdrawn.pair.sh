@@ -15,8 +15,7 @@
 barrier filters
 # The session must outlive that one host does not hear the other for as long as a step below
 # takes: by default it would be three seconds, until the control channel's queue pair fails.
-parameter ack_timeout 19
-parameter keepalive_ms 30000
+peers_wait_long
 check "peer add" rmpool peer add "$PEER" "v1:$PEER_IP0:13579"
 barrier peers
 

@@ -192,6 +192,14 @@ parameter()	# NAME VALUE
 	echo "$2" >"/sys/module/rmpool/parameters/$1"
 }
 
+# For peers that are added then: a machine that stands still for some seconds is no peer that
+# is gone, and no dead queue pair.
+peers_wait_long()
+{
+	parameter ack_timeout 19
+	parameter keepalive_ms 30000
+}
+
 # Has the kernel reserve them; false: not all are there yet.
 huge_pages()	# NUMBER
 {
